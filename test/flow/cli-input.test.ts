@@ -41,7 +41,8 @@ describe('CSV', () => {
     ]);
     expect(JSON.stringify(found[3])).toBe('{"__proto__":"1","id":"2"}');
     const tabs = await commandLine.file('a.tsv', 'a\tb\n1,5\t"x\ty"\n');
-    expect(await payloads(commandLine, '--input', tabs, '--split', 'tsv')).toEqual([
+    const quoted = ['--split', 'csv', '--csv-delimiter', '\\t'];
+    expect(await payloads(commandLine, '--input', tabs, ...quoted)).toEqual([
       { a: '1,5', b: 'x\ty' },
     ]);
   });
@@ -64,40 +65,52 @@ const BROKEN: readonly [string, string, string | Buffer, string][] = [
     'a quote that is not closed',
     'csv',
     'a\n"x\r\ny"\n"z\n1\n',
-    'begins in line 4 is not valid CSV: a quote is',
+    'line 4 begins a row that is not valid CSV: a quote is not closed',
   ],
   [
     'text behind a quote',
     'csv',
     'a,b\n1,"x"y\n',
-    'begins in line 2 is not valid CSV: a closing quote',
+    'line 2 begins a row that is not valid CSV: a closing quote',
   ],
   [
     'a quote within a field',
-    'tsv',
-    'a\tb\n1\t5" x\n',
-    'begins in line 2 is not valid TSV: there is a quote within',
+    'csv',
+    'a,b\n1,5" x\n',
+    'line 2 begins a row that is not valid CSV: there is a quote within',
   ],
   [
     'a row of 2 MiB',
     'csv',
     `a\n"${'x'.repeat(2_097_152)}"\n`,
-    'line 2 is not valid CSV: it has more than',
+    'line 2 begins a row of more than 1048576 bytes: --max-payload-bytes allows more; or is',
   ],
   ['CSV that is not UTF-8', 'csv', Buffer.from('a\nx\ng\xfc\n', 'latin1'), 'line 3 is not UTF-8'],
   [
     'a line that is not UTF-8',
     'lines',
     Buffer.from('a\n\xff\xfe\n', 'latin1'),
-    'line 2 is not UTF-8 text: --binary',
+    'line 2 is not UTF-8 text: if it is Windows-1252',
   ],
   [
     'a letter that is cut off',
     'lines',
     Buffer.from('a\nb\xc3', 'latin1'),
-    'line 2 is not UTF-8 text: --binary',
+    'line 2 is not UTF-8 text: if it is Windows-1252',
   ],
-  ['UTF-16', 'lines', Buffer.from('\ufeffa\nb', 'utf16le'), 'UTF-16, or not text at all'],
+  [
+    'UTF-16 that is cut off',
+    'lines',
+    Buffer.from('\ufeffa\nb', 'utf16le').subarray(0, -1),
+    'it begins as UTF-16, but is not UTF-16 text: --binary',
+  ],
+  [
+    'UTF-16 with half a character',
+    'csv',
+    Buffer.from('\ufeffa\n\ud83d\n', 'utf16le'),
+    'it begins as UTF-16, but is not',
+  ],
+  ['UTF-32', 'lines', Buffer.from([0xff, 0xfe, 0, 0, 97, 0, 0, 0]), 'this is UTF-32: iconv'],
   ['a line that is not JSON', 'ndjson', '1\n\n{\n', 'line 3 is not JSON'],
   ['a line of 2 MiB', 'lines', `a\n${'x'.repeat(2_097_152)}`, 'line 2 has more than 1048576 bytes'],
   ['gzip that is cut off', 'lines', gzipSync('1\n2\n3\n').subarray(0, -4), 'broken gzip data'],

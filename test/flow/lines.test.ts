@@ -89,6 +89,14 @@ describe('a line that is too long', () => {
   });
 });
 
+test('text that is not UTF-8 is refused by the number of its line, also a letter that is cut off', async () => {
+  const of = (...pieces: Buffer[]) => all(split.lines(input(...pieces)));
+  const [first, second] = [Buffer.from('a\nb'), Buffer.from('ü\n')];
+  expect(await of(first, second.subarray(0, 1), second.subarray(1))).toEqual(['a', 'bü']);
+  await expect(of(first, second.subarray(0, 1))).rejects.toThrow('line 2 is not UTF-8 text');
+  await expect(of(second, Buffer.from([0xff, 10]))).rejects.toThrow('line 2 is not UTF-8 text');
+});
+
 test('a byte order mark at the start is no part of the first line', async () => {
   expect(await all(split.lines(input('\ufeffa\r\n\ufeffb\n')))).toEqual(['a', '\ufeffb']);
   const [first, second, third] = Buffer.from('\ufeff');

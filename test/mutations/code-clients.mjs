@@ -322,9 +322,15 @@ export const codeClients = [
   },
   {
     cure: 'bytes that are not UTF-8 are refused',
+    test: 'test/flow/lines.test.ts',
+    name: 'text that is not UTF-8 is refused by the number of its line, also a letter that is cut off',
+    change: { becomes: 'done(null)' },
+  },
+  {
+    cure: 'input that is not UTF-8 is no item',
     test: 'test/flow/cli-input.test.ts',
     name: 'a letter that is cut off is refused with file and line',
-    change: { becomes: 'done(null)' },
+    change: { becomes: 'buffer.toString()' },
   },
   {
     cure: 'a file is emptied before its first line is written',

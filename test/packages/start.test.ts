@@ -100,14 +100,14 @@ describe('a command loads only what it needs', () => {
       ...['cli/commands/status.js', 'cli/commands/open-piecework.js'],
     ]);
     expect(ours).not.toContain('piecework/operate/doctor/doctor.js');
-    for (const name of ['pino', 'cli-progress', 'csv-parse']) expect(others).not.toContain(name);
+    for (const name of ['pino', 'cli-progress']) expect(others).not.toContain(name);
   });
 
   it('run: in the parent no Worker, no log of one, and no Redis of its own when one is given', () => {
     const { ours, others } = loadedBy(['run', '--input', PROGRAM, '--exec', ':', ...NO_SERVER]);
     expect(ours).toContain('cli/run/run.js');
     expect(packagesOf(ours)).toEqual(['cli', 'notifier', 'piecework', 'producer', 'protocol']);
-    for (const name of ['pino', 'cli-progress', 'csv-parse']) expect(others).not.toContain(name);
+    for (const name of ['pino', 'cli-progress']) expect(others).not.toContain(name);
   });
 
   it('worker: nothing that submits or reads requests, and nothing of a fleet', () => {

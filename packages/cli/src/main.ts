@@ -18,7 +18,7 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   '-k': 'results are in the order of the input',
   '--progress': 'it is shown on a terminal',
   '--bar': 'it is shown on a terminal',
-  '--colsep': 'see --split csv or tsv',
+  '--colsep': 'see --split csv with --csv-delimiter, or --split tsv',
   '--null': "see --split 'delimiter:\\0'",
   '-0': "see --split 'delimiter:\\0'",
 };

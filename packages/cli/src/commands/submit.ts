@@ -7,7 +7,8 @@ import { addFlags, readFlags } from '../flags/read-flags.js';
 import { existingRedis } from '../flags/redis-url.js';
 import { requestFlags, requestOf } from '../flags/request-flags.js';
 import { outFlags } from '../flags/run-flags.js';
-import type { InputValues } from '../input/input.js';
+import type { Input, InputValues } from '../input/input.js';
+import type { BadRows } from '../output/bad-rows.js';
 import { keptLines, shownUrl } from '../output/kept.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
 import { print, say } from '../terminal/print.js';
@@ -39,6 +40,14 @@ function unfinished(error: unknown, id: string | undefined): unknown {
   return new PieceworkError(`${withCause(error)}; ${advice}`, { code, retryable, cause: error });
 }
 
+/** The same items. The file begins when the second one is asked for: then the request is there. */
+async function* beginning(items: Input, badRows: BadRows): AsyncGenerator<unknown> {
+  for await (const item of items) {
+    yield item;
+    await badRows.begin();
+  }
+}
+
 /** Prints the next commands after failures. */
 function sayNext(id: string, { redis, queue, shards }: SubmitValues): void {
   const at = redis === undefined ? '' : ` --redis ${shownUrl(redis)}`;
@@ -67,32 +76,48 @@ export function submitCommand(program: Command): void {
     if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     // Loaded on demand: help and completion need only the flags.
-    const [{ openInput }, { dryRun }, { Output, writeResultsLive }, { ALL }] = await Promise.all([
+    const [
+      { openInput },
+      { dryRun },
+      { writeResultsLive },
+      { leftOutJson, leftOutLine },
+      { abandon, ALL, openFiles },
+    ] = await Promise.all([
       import('../input/input.js'),
       import('../work/dry-run.js'),
       import('../output/output.js'),
+      import('../output/bad-rows.js'),
       import('../run/files.js'),
     ]);
-    using items = await openInput(values);
+    using items = await openInput(values, 'submit');
     if (values.dryRun) return await dryRun(items, values);
-    const output = out === undefined ? undefined : await Output.open('--out', out);
+    const files = await openFiles(values, false);
+    const { out: output, badRows } = files;
+    items.onLeftOut((one) => badRows?.add(one));
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
     const unbegun = async (error: unknown) => {
-      await output?.abandon();
+      await abandon(files);
       throw items.blame(error);
     };
     await using pw = await openPiecework(values).catch(unbegun);
     const request = await pw
-      .submit(items, { ...options, signal: stopping.signal })
+      .submit(badRows ? beginning(items, badRows) : items, { ...options, signal: stopping.signal })
       .catch((error: unknown) => unbegun(unfinished(error, values.id)));
     unlisten();
+    if (request.created) await badRows?.begin();
+    await badRows?.end();
+    await badRows?.close();
+    const leftOut = request.created ? badRows : undefined;
+    const leftOutText = leftOutLine(leftOut);
+    if (leftOutText && !values.json) say(leftOutText);
+    if (leftOut?.count) process.exitCode = 1;
     if (!request.created && !values.json)
       say(
         `${request.id} exists already: nothing was added, and this input was not compared with it`,
       );
     if (!values.wait) {
-      print(values.json ? JSON.stringify({ id: request.id }) : request.id);
+      print(values.json ? JSON.stringify({ id: request.id, ...leftOutJson(leftOut) }) : request.id);
       return;
     }
     if (!values.json)
@@ -112,7 +137,8 @@ export function submitCommand(program: Command): void {
         ),
     ]);
     const { status, counts, generation } = outcome;
-    const text = JSON.stringify({ id: request.id, status, counts, generation });
+    const end = { id: request.id, status, counts, generation, ...leftOutJson(leftOut) };
+    const text = JSON.stringify(end);
     if (values.json) print(text);
     else say(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
     if (counts.failed > 0 && !values.json && !cut) sayNext(request.id, values);
@@ -122,6 +148,6 @@ export function submitCommand(program: Command): void {
       const kept = { id: request.id, redis, retentionMs, failed: counts.failed > 0, results: true };
       for (const line of keptLines(kept)) say(line);
     }
-    process.exitCode = status === 'succeeded' && !cut ? 0 : 1;
+    process.exitCode = status === 'succeeded' && !cut && !leftOut?.count ? 0 : 1;
   });
 }

@@ -1,6 +1,7 @@
 import { InvalidOptionError, type JsonText } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
 import { elementsOf, membersOf, oneLine } from '../json/json-parts.js';
+import { quoted } from '../terminal/quoted.js';
 import { type Part, type Placeholder, partsOf } from './placeholders.js';
 import { programError } from './program-error.js';
 
@@ -150,12 +151,6 @@ function wordOf(item: JsonText): string {
   const bytes = Buffer.byteLength(word);
   if (bytes + NAME.length + 30 < MAX_WORD_BYTES) return word;
   throw programError(`the item has ${bytes} bytes, too many for an argument: ${instead}`);
-}
-
-/** A word for a shell, with quotes where it needs them. */
-export function quoted(word: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 const octal = (bytes: Buffer) =>

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer/options';
 import { InvalidOptionError, option } from '@piecework/protocol/contract';
+import { delimiterOf, separatesFields } from '../input/delimiter.js';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';
 
@@ -10,6 +11,10 @@ const isPattern = (input: string) => /[*?[\](){}]/.test(input);
 function isInput(value: unknown): boolean {
   return isText(value) && (value === '-' || existsSync(String(value)) || isPattern(String(value)));
 }
+
+const isHeader = (value: unknown) =>
+  isText(value) &&
+  new Set(String(value).split(',').filter(Boolean)).size === String(value).split(',').length;
 
 /** How a request is made from an input: flags of `run` and `submit`. */
 export const requestFlags: readonly Flag[] = [
@@ -21,7 +26,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--split <how>',
-    'how the input is split into items: lines, ndjson (a JSON value a line), json (the elements of an array, or JSON values one after the other), csv or tsv (with a header), files (the names of files), delimiter:X (such as \\0), or chunk:N (N lines each)',
+    'how the input is split into items: lines, ndjson (a JSON value a line), json (the elements of an array, or JSON values one after the other), csv, tsv (as databases write it: quotes are data), files (the names of files), delimiter:X (such as \\0), or chunk:N (N lines each)',
     custom(
       (v) =>
         isText(v) &&
@@ -46,6 +51,25 @@ export const requestFlags: readonly Flag[] = [
     ),
     'text',
     'the whole input',
+  ),
+  flag(
+    '--csv-delimiter <x>',
+    'with --split csv: the character between fields, such as ; or \\t',
+    custom((v) => separatesFields(delimiterOf(String(v))), 'one character, or \\t'),
+    'text',
+    'a comma, or that of a first line such as sep=;',
+  ),
+  flag(
+    '--csv-header <names>',
+    'with --split csv or tsv, for rows without a header: names of the columns, separated by commas, or none, which makes each row an array',
+    custom(isHeader, 'different names like id,name, or none'),
+    'text',
+    'the first row',
+  ),
+  flag(
+    '--bad-rows <file>',
+    'file for records that cannot be items, as NDJSON with file, line and reason; all others are run, and the exit code is 1. Without it the first one ends the input',
+    custom((v) => isText(v) && v !== '-', 'a file name'),
   ),
   flag(
     '--batch <n>',

@@ -8,17 +8,24 @@ import { PayloadError } from '@piecework/protocol/contract';
 /**
  * The bytes of one input: a file, a pipe or standard input. Inputs that are compressed by gzip or zstd are
  * decompressed. They are recognised by their first bytes, with which no UTF-8 text begins, and not by their name, so
- * that standard input needs no flag.
+ * that standard input needs no flag. A byte order mark at the start of a text is left out, and text that has one of
+ * UTF-16 is converted to UTF-8.
  */
 
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-const UTF16 = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+const UTF8 = Buffer.from([0xef, 0xbb, 0xbf]);
+const UTF16LE = Buffer.from([0xff, 0xfe]);
+const UTF16BE = Buffer.from([0xfe, 0xff]);
+/** Of these four bytes the first two are the mark of UTF-16. */
+const UTF32LE = Buffer.from([0xff, 0xfe, 0, 0]);
 /** The number of first bytes by which formats are told apart. */
 const HEAD_BYTES = 4;
 
 export interface InputBytes {
   readonly stream: Readable;
+  /** The command that decompresses it, if it is compressed. */
+  readonly unpack: string | undefined;
   /** Closes the file, also while it is being read. */
   close(): void;
 }
@@ -30,30 +37,79 @@ export interface InputBytes {
 export async function openBytes(path: string, binary: boolean): Promise<InputBytes> {
   const raw: Readable = path === '-' ? process.stdin : createReadStream(path);
   const close = () => void raw.destroy();
-  const chunks = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  const head: Buffer[] = [];
+  const { head, stream } = await peeked(raw);
+  const unpack =
+    head.indexOf(GZIP) === 0 ? 'gunzip -c' : head.indexOf(ZSTD) === 0 ? 'zstd -dc' : undefined;
+  const bytes =
+    unpack === undefined
+      ? stream
+      : unpack === 'gunzip -c'
+        ? gunzipped(stream)
+        : await unzstd(stream);
+  try {
+    return { stream: binary ? bytes : await textOf(bytes), unpack, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** The first bytes of a stream, and a stream of all of its bytes. */
+async function peeked(from: Readable): Promise<{ head: Buffer; stream: Readable }> {
+  const chunks = from[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  let head = Buffer.alloc(0);
   let ended = false;
-  while (!ended && Buffer.concat(head).length < HEAD_BYTES) {
+  while (!ended && head.length < HEAD_BYTES) {
     const { done, value } = await chunks.next();
-    if (value) head.push(value);
+    if (value) head = Buffer.concat([head, value]);
     ended = done === true;
   }
-  const first = Buffer.concat(head);
-  const whole = Readable.from(
-    (async function* () {
-      if (first.length > 0) yield first;
-      if (!ended) yield* { [Symbol.asyncIterator]: () => chunks };
-    })(),
-    { objectMode: false },
-  );
-  if (first.indexOf(GZIP) === 0) return { stream: gunzipped(whole), close };
-  if (first.indexOf(ZSTD) === 0) return { stream: await unzstd(whole), close };
-  if (!binary && UTF16.some((mark) => first.indexOf(mark) === 0)) {
-    close();
-    const advice = 'iconv -f UTF-16 -t UTF-8 converts it, --binary passes the bytes unchanged';
-    throw new PayloadError(`this is UTF-16, or not text at all, but UTF-8 is expected: ${advice}`);
+  const all = async function* () {
+    if (head.length > 0) yield head;
+    if (!ended) yield* { [Symbol.asyncIterator]: () => chunks };
+  };
+  return { head, stream: Readable.from(all(), { objectMode: false }) };
+}
+
+/** Text without its byte order mark, in UTF-8. @throws PayloadError */
+async function textOf(bytes: Readable): Promise<Readable> {
+  const { head, stream } = await peeked(bytes);
+  if (head.indexOf(UTF32LE) === 0)
+    throw new PayloadError('this is UTF-32: iconv -f UTF-32 -t UTF-8 converts it');
+  const encoding =
+    head.indexOf(UTF16LE) === 0 ? 'utf-16le' : head.indexOf(UTF16BE) === 0 ? 'utf-16be' : undefined;
+  if (encoding) return Readable.from(decoded(stream, encoding), { objectMode: false });
+  return head.indexOf(UTF8) === 0
+    ? Readable.from(behind(stream, UTF8.length), { objectMode: false })
+    : stream;
+}
+
+async function* behind(stream: Readable, bytes: number): AsyncGenerator<Buffer> {
+  let left = bytes;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    const rest = chunk.subarray(left);
+    left = Math.max(0, left - chunk.length);
+    if (rest.length > 0) yield rest;
   }
-  return { stream: whole, close };
+}
+
+/** @throws PayloadError when a character is broken, as decoding would alter it */
+async function* decoded(stream: Readable, encoding: string): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder(encoding, { fatal: true });
+  const decode = (chunk?: Buffer) => {
+    try {
+      return Buffer.from(decoder.decode(chunk, { stream: chunk !== undefined }));
+    } catch (cause) {
+      const advice = '--binary passes the bytes unchanged';
+      throw new PayloadError(`it begins as UTF-16, but is not UTF-16 text: ${advice}`, cause);
+    }
+  };
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    const text = decode(chunk);
+    if (text.length > 0) yield text;
+  }
+  const last = decode();
+  if (last.length > 0) yield last;
 }
 
 function gunzipped(from: Readable): Readable {

@@ -10,9 +10,21 @@ import {
   PieceworkError,
 } from '@piecework/protocol/contract';
 import { statOf, statOfInput } from '../terminal/file-stat.js';
+import { quoted } from '../terminal/quoted.js';
 import { type InputBytes, openBytes } from './bytes.js';
+import type { Columns } from './columns.js';
+import { delimiterOf } from './delimiter.js';
 import { jsonOf, ndjsonOf } from './json-records.js';
-import { linesOf, type Records, rowsOf } from './records.js';
+import {
+  type BadRecord,
+  type GoodRecord,
+  isBad,
+  linesOf,
+  MORE,
+  NOT_UTF8,
+  type Records,
+} from './records.js';
+import { rowsOf } from './rows.js';
 
 /** Values of the flags that say what the items are. */
 export interface InputValues {
@@ -23,10 +35,14 @@ export interface InputValues {
   batch?: number;
   binary: boolean;
   readonly maxPayloadBytes?: number;
+  /** As they were typed. */
+  readonly csvDelimiter?: string;
+  readonly csvHeader?: string;
   /** The files that are written: none of them may be an input. */
   out?: string;
   failures?: string;
   joblog?: string;
+  badRows?: string;
 }
 
 /**
@@ -35,7 +51,10 @@ export interface InputValues {
  * input that is wrong from its beginning is refused before anything is written.
  * @throws InvalidOptionError when the flags do not fit · PayloadError about the first item
  */
-export async function openInput(values: InputValues): Promise<Input> {
+export async function openInput(
+  values: InputValues,
+  command: 'run' | 'submit' = 'run',
+): Promise<Input> {
   const { input } = values;
   if (input === undefined) {
     const allowed = `a file, a folder or -${isPiped() ? ' for standard input: --input -' : ''}`;
@@ -46,7 +65,7 @@ export async function openInput(values: InputValues): Promise<Input> {
   checkFit(named, by, values);
   const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
   const batch = chunk === undefined ? values.batch : Number(chunk);
-  const items = new Input(named, by, values, batch);
+  const items = new Input(named, by, values, batch, command);
   // The first item of a pipe or a terminal may take long.
   const [first = '-'] = named;
   if (first !== '-' && (isFolder(first) || statOf(first).isFile())) await items.begin();
@@ -77,7 +96,7 @@ function isPiped(): boolean {
 const isFolder = (path: string) => path !== '-' && statOf(path).isDirectory();
 
 function checkFit(named: readonly string[], by: string, values: InputValues): void {
-  const { batch, binary, jsonPath } = values;
+  const { batch, binary, jsonPath, csvDelimiter, csvHeader, badRows } = values;
   const folder = named.find(isFolder);
   if (by === 'files' && named.includes('-'))
     throw new InvalidOptionError('--split', by, 'not files, as standard input is not a file');
@@ -91,6 +110,12 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
     throw new InvalidOptionError('--json-path', jsonPath, 'together with --split json');
   if (batch !== undefined && by.startsWith('chunk:'))
     throw new InvalidOptionError('--batch', batch, 'without --split chunk:N, which does the same');
+  if (csvDelimiter !== undefined && by !== 'csv')
+    throw new InvalidOptionError('--csv-delimiter', csvDelimiter, 'together with --split csv');
+  if (csvHeader !== undefined && by !== 'csv' && by !== 'tsv')
+    throw new InvalidOptionError('--csv-header', csvHeader, 'together with --split csv or tsv');
+  if (badRows !== undefined && by === 'files')
+    throw new InvalidOptionError('--bad-rows', badRows, 'without --split files');
   if (named.filter((path) => path === '-').length > 1)
     throw new InvalidOptionError('--input', '-', 'once: standard input can be read only once');
   for (const path of named) {
@@ -104,8 +129,13 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
 }
 
 /** Refuses an output that is an input as well, such as a file of an earlier run that a pattern matches. */
-function checkApart(named: readonly string[], { out, failures, joblog }: InputValues): void {
-  const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
+function checkApart(
+  named: readonly string[],
+  { out, failures, joblog, badRows }: InputValues,
+): void {
+  const outputs = {
+    ...{ '--out': out, '--failures': failures, '--joblog': joblog, '--bad-rows': badRows },
+  };
   for (const [flag, output] of Object.entries(outputs)) {
     if (output === undefined || output === '-' || !existsSync(output)) continue;
     const path = realpathSync.native(output);
@@ -114,11 +144,25 @@ function checkApart(named: readonly string[], { out, failures, joblog }: InputVa
   }
 }
 
+const LEAVES_OUT = '; --bad-rows FILE leaves out such records';
+
+/** A part of the input that is no item, and that `--bad-rows` gets. */
+export class LeftOut {
+  constructor(
+    readonly file: string,
+    readonly unit: 'line' | 'item',
+    readonly record: BadRecord | { readonly number: number; readonly wrong: string; item: unknown },
+  ) {}
+}
+
+/** The JSON of a payload. */
+const jsonOfItem = (item: unknown) => (item instanceof JsonText ? item.text : JSON.stringify(item));
+
 export class Input implements AsyncIterable<unknown>, Disposable {
   readonly #named: readonly string[];
   readonly #by: string;
-  readonly #binary: boolean;
-  readonly #jsonPath: readonly string[];
+  readonly #values: InputValues;
+  readonly #command: string;
   readonly #maxPayloadBytes: number;
   readonly #items: AsyncIterator<unknown>;
   #first: IteratorResult<unknown> | undefined;
@@ -126,24 +170,23 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   #closed = false;
   #columns: readonly string[] | undefined;
   #required: readonly string[] = [];
+  #rows: string | undefined;
+  #leaveOut: (one: LeftOut) => unknown = () => {};
   /** The place of the last item. */
   #where = '';
 
   constructor(
     named: readonly string[],
     by: string,
-    {
-      binary,
-      jsonPath,
-      maxPayloadBytes = MAX_PAYLOAD_BYTES,
-    }: Pick<InputValues, 'binary' | 'jsonPath' | 'maxPayloadBytes'>,
+    values: InputValues,
     batch: number | undefined,
+    command: string,
   ) {
+    this.#command = command;
     this.#named = named;
     this.#by = by;
-    this.#binary = binary;
-    this.#jsonPath = jsonPath?.split('.') ?? [];
-    this.#maxPayloadBytes = maxPayloadBytes;
+    this.#values = values;
+    this.#maxPayloadBytes = values.maxPayloadBytes ?? MAX_PAYLOAD_BYTES;
     this.#items = batch === undefined ? this.#each() : this.#batches(batch);
   }
 
@@ -162,6 +205,16 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     return this.#columns;
   }
 
+  /** How the rows of the last input are read, in words; undefined: there were none. */
+  get rows(): string | undefined {
+    return this.#rows;
+  }
+
+  /** With `--bad-rows`: is called, and awaited, with each part that is no item, before the next item is read. */
+  onLeftOut(leaveOut: (one: LeftOut) => unknown): void {
+    this.#leaveOut = leaveOut;
+  }
+
   /** Refuses further headers that do not have these columns. */
   require(columns: readonly string[]): void {
     this.#required = columns;
@@ -172,7 +225,10 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#first ??= await this.#items.next();
   }
 
-  #check(header: readonly string[]): void {
+  #onColumns({ names: header, shown }: Columns, delimiter: string): void {
+    const by = delimiter === '\t' ? 'tabs' : JSON.stringify(delimiter);
+    this.#rows = `fields are separated by ${by}; ${shown}`;
+    if (!header) return;
     const absent = this.#required.find((name) => !header.includes(name));
     if (absent !== undefined)
       throw new PayloadError(`the header has no ${JSON.stringify(absent)}, which --exec uses`);
@@ -181,10 +237,13 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 
   [Symbol.asyncIterator](): AsyncIterator<unknown> {
     return {
-      next: () => {
-        const first = this.#first;
-        this.#first = undefined;
-        return first ? Promise.resolve(first) : this.#items.next();
+      next: async () => {
+        for (;;) {
+          const next = this.#first ?? (await this.#items.next());
+          this.#first = undefined;
+          if (!(next.value instanceof LeftOut)) return next;
+          await this.#leaveOut(next.value);
+        }
       },
       return: async () => {
         this.close();
@@ -223,7 +282,11 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       return whole;
     };
     for await (const item of this.#each()) {
-      const text = item instanceof JsonText ? item.text : JSON.stringify(item);
+      if (item instanceof LeftOut) {
+        yield item;
+        continue;
+      }
+      const text = jsonOfItem(item);
       batch.push(text);
       length += text.length;
       // Refused before the whole batch is in memory.
@@ -236,20 +299,31 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     if (batch.length > 0) yield take();
   }
 
-  /** How an input is split into items; undefined: its name is the item. */
+  /** How an input is split into records; undefined: its name is the item. */
   #records(): Records | undefined {
-    const [by, binary, maxPayloadBytes] = [this.#by, this.#binary, this.#maxPayloadBytes];
+    const [by, { binary, csvDelimiter, csvHeader }] = [this.#by, this.#values];
+    const maxPayloadBytes = this.#maxPayloadBytes;
     if (by === 'files') return undefined;
     if (by === 'ndjson') return ndjsonOf(maxPayloadBytes);
-    if (by === 'json') return jsonOf(this.#jsonPath, maxPayloadBytes);
+    if (by === 'json') return jsonOf(this.#values.jsonPath?.split('.') ?? [], maxPayloadBytes);
     if (by === 'csv' || by === 'tsv')
-      return rowsOf(by, maxPayloadBytes, (header) => this.#check(header));
+      return rowsOf({
+        ...{ kind: by, maxPayloadBytes, goesOn: this.#leavesOut },
+        delimiter: csvDelimiter === undefined ? undefined : delimiterOf(csvDelimiter),
+        header: csvHeader === 'none' ? csvHeader : csvHeader?.split(','),
+        onColumns: (columns, delimiter) => this.#onColumns(columns, delimiter),
+      });
     const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
     return linesOf({ delimiter, binary, maxPayloadBytes });
   }
 
+  get #leavesOut(): boolean {
+    return this.#values.badRows !== undefined;
+  }
+
   async *#each(): AsyncGenerator<unknown> {
     const recordsOf = this.#records();
+    const unit = this.#by.startsWith('delimiter:') ? 'item' : 'line';
     for (const path of this.#named) {
       if (this.#closed) return;
       const name = path === '-' ? 'standard input' : path;
@@ -260,27 +334,52 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         continue;
       }
       try {
-        this.#bytes = await openBytes(path, this.#binary);
+        this.#bytes = await openBytes(path, this.#values.binary);
         const { stream } = this.#bytes;
-        for await (const { item, where } of recordsOf(stream)) {
+        for await (const record of recordsOf(stream)) {
+          const where = record.where ?? `${unit} ${record.number}`;
           this.#where = `${name}: ${where}`;
-          yield item;
+          const wrong = isBad(record) ? record.wrong : this.#tooLarge(record);
+          if (wrong === undefined) yield (record as GoodRecord).item;
+          else if (this.#leavesOut && !('isHeader' in record))
+            yield new LeftOut(name, unit, { ...record, wrong });
+          else {
+            const cure = 'isHeader' in record || wrong === NOT_UTF8 ? '' : LEAVES_OUT;
+            throw new PayloadError(`${where} ${wrong}${cure}`);
+          }
         }
       } catch (error) {
         if (this.#closed) return;
-        throw inputError(error, name, this.#where);
+        const isOther = error instanceof PayloadError && error.message.endsWith(NOT_UTF8);
+        throw inputError(isOther ? this.#conversion(error, path) : error, name, this.#where);
       } finally {
         this.#bytes?.close();
       }
     }
   }
+
+  /** With `--bad-rows`: why an item fits no payload, if its JSON is too long. Else the submission finds that. */
+  #tooLarge({ item }: GoodRecord): string | undefined {
+    if (!this.#leavesOut) return undefined;
+    const bytes = Buffer.byteLength(jsonOfItem(item));
+    if (bytes <= this.#maxPayloadBytes) return undefined;
+    return `has ${bytes} bytes as JSON; allowed: ${this.#maxPayloadBytes} (${MORE})`;
+  }
+
+  /** Adds the command that converts an input that is not UTF-8. */
+  #conversion({ message }: PayloadError, path: string): PayloadError {
+    const unpack = this.#bytes?.unpack;
+    const file = path === '-' ? '' : ` ${quoted(path)}`;
+    const iconv = 'iconv -f WINDOWS-1252 -t UTF-8';
+    const convert = unpack === undefined ? `${iconv}${file}` : `${unpack}${file} | ${iconv}`;
+    const isText = this.#by === 'lines' || this.#by.startsWith('delimiter:');
+    const bytes = isText ? '; --binary passes the bytes unchanged' : '';
+    const pipe = `${convert} | piecework ${this.#command} --input - …`;
+    return new PayloadError(
+      `${message}: if it is Windows-1252 or Latin-1, this reads it: ${pipe}${bytes}`,
+    );
+  }
 }
-
-const ESCAPES: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', t: '\t' };
-
-/** Replaces `\\0`, `\\n`, `\\r` and `\\t` in a delimiter as it was typed. */
-const delimiterOf = (typed: string) =>
-  typed.replace(/\\(.)/g, (_, letter: string) => ESCAPES[letter] ?? letter);
 
 /** Says what is wrong with the input `name`, which was read up to `where`, and what to do. */
 function inputError(error: unknown, name: string, where: string): PieceworkError {

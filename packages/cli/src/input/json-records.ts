@@ -2,11 +2,17 @@ import { pipeline } from 'node:stream';
 import { Utf8Check } from '@piecework/producer/items';
 import { type JsonText, jsonText, PayloadError } from '@piecework/protocol/contract';
 import { UnexpectedCharacter, ValueScan } from '../json/value-scan.js';
-import { type InputRecord, linesOf, MORE, NOT_UTF8, type Records } from './records.js';
+import {
+  type GoodRecord,
+  type InputRecord,
+  isBad,
+  linesOf,
+  MORE,
+  type Records,
+} from './records.js';
 
 const [COMMA, COLON, QUOTE] = [0x2c, 0x3a, 0x22];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
-const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
  * Each line is a JSON value, which is kept as it is; empty ones are skipped. An input that is nothing but an array in
@@ -18,14 +24,13 @@ export function ndjsonOf(maxPayloadBytes: number): Records {
   const lines = linesOf({ binary: false, maxPayloadBytes, advice });
   return async function* (bytes) {
     let isFirst = true;
-    let array: InputRecord | undefined;
+    let array: GoodRecord | undefined;
     try {
-      for await (const { item, where } of lines(bytes)) {
-        const line = item as string;
-        if (line.trim() === '') continue;
-        const record = { item: lineValue(line, where, isFirst), where };
+      for await (const line of lines(bytes)) {
+        if (!isBad(line) && (line.item as string).trim() === '') continue;
+        const record = isBad(line) ? line : lineValue(line, isFirst);
         if (array) yield array;
-        array = isFirst && /^\s*\[/.test(line) ? record : undefined;
+        array = !isBad(record) && isFirst && isArray(record) ? record : undefined;
         isFirst = false;
         if (!array) yield record;
       }
@@ -35,18 +40,22 @@ export function ndjsonOf(maxPayloadBytes: number): Records {
     }
     if (array)
       throw new PayloadError(
-        `${array.where} is an array, and there are no other lines: --split json makes each of its elements an item`,
+        `line ${array.number} is an array, and there are no other lines: --split json makes each of its elements an item`,
       );
   };
 }
 
-function lineValue(line: string, where: string, isFirst: boolean): JsonText {
+const isArray = ({ item }: GoodRecord) => /^\s*\[/.test((item as JsonText).text);
+
+function lineValue({ item, number }: GoodRecord, isFirst: boolean): InputRecord {
+  const line = item as string;
   try {
-    return jsonText(line);
+    return { item: jsonText(line), number };
   } catch (error) {
     const isBegun = isFirst && /^\s*[[{]/.test(line);
     const cure = isBegun ? '--split json for an array or values of several lines' : '--split lines';
-    throw new PayloadError(`${where} is ${(error as Error).message}; correct it, or use ${cure}`);
+    const wrong = `is ${(error as Error).message}; correct it, or use ${cure}`;
+    return { wrong, number, bytes: Buffer.from(line).toString('latin1') };
   }
 }
 
@@ -57,7 +66,7 @@ function lineValue(line: string, where: string, isFirst: boolean): JsonText {
  */
 export function jsonOf(path: readonly string[], maxPayloadBytes: number): Records {
   return async function* (bytes) {
-    const checked = new Utf8Check({ advice: NOT_UTF8 });
+    const checked = new Utf8Check();
     pipeline(bytes, checked, () => {});
     yield* new JsonInput(checked, path, maxPayloadBytes).items();
   };
@@ -81,8 +90,6 @@ class JsonInput {
   }
 
   async *items(): AsyncGenerator<InputRecord> {
-    if ((await this.#fill()) && this.#chunk.indexOf(BYTE_ORDER_MARK) === 0)
-      this.#at = BYTE_ORDER_MARK.length;
     while ((await this.#next()) !== undefined) yield* this.#follow(0);
   }
 
@@ -139,13 +146,15 @@ class JsonInput {
 
   async #item(unit: 'element' | 'value'): Promise<InputRecord> {
     this.#count += 1;
-    const where = `${unit} ${this.#count} (line ${this.#line})`;
+    const number = this.#line;
+    const where = `${unit} ${this.#count} (line ${number})`;
     const text = await this.#value(where);
     this.#where = where;
     try {
-      return { item: jsonText(text), where };
+      return { item: jsonText(text), number, where };
     } catch (error) {
-      throw new PayloadError(`${where} is ${(error as Error).message}`);
+      const wrong = `is ${(error as Error).message}`;
+      return { wrong, number, where, bytes: Buffer.from(text).toString('latin1') };
     }
   }
 

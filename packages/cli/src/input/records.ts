@@ -1,26 +1,55 @@
+import { isUtf8 } from 'node:buffer';
 import { pipeline, type Readable } from 'node:stream';
-import { LineSplitter, Utf8Check } from '@piecework/producer/items';
-import { PayloadError } from '@piecework/protocol/contract';
-import type { CsvError, Options } from 'csv-parse';
+import { LineSplitter } from '@piecework/producer/items';
 import { binaryOf } from './binary.js';
 
 /** An item of the input, and its place. */
-export interface InputRecord {
+export interface GoodRecord {
   readonly item: unknown;
-  /** `line 7`. */
-  readonly where: string;
+  /** Number of the line in which it begins, from 1; with `--split delimiter:X` its own number. */
+  readonly number: number;
+  /** Its place, where that is not `line` and its number. */
+  readonly where?: string;
 }
+
+/** A part of the input that cannot be an item. */
+export interface BadRecord {
+  readonly number: number;
+  readonly where?: string;
+  /** Why, behind `line 7 `. */
+  readonly wrong: string;
+  /** Its bytes, each as a character, without its line end. */
+  readonly bytes: string;
+  /** Whether there are more bytes than these: the record is too long. */
+  readonly more?: boolean;
+  /** Number of its lines, if there are several. */
+  readonly lines?: number;
+  /** Present if the records behind it cannot be read without it. */
+  readonly isHeader?: true;
+}
+
+export type InputRecord = GoodRecord | BadRecord;
 
 export type Records = (bytes: Readable) => AsyncIterable<InputRecord>;
 
-export const NOT_UTF8 =
-  ': --binary passes the bytes unchanged, iconv -t UTF-8 converts other encodings';
+export const isBad = (record: object): record is BadRecord => 'wrong' in record;
+
+export const NOT_UTF8 = 'is not UTF-8 text';
 export const MORE = '--max-payload-bytes allows more';
 /** The longest line of bytes that fits into a payload: base64 makes four characters of three bytes. */
 const binaryBytes = (maxBytes: number) =>
   Math.max(1, Math.floor(((maxBytes - '{"$binary":""}'.length) * 3) / 4) - 2);
-/** The characters that separate fields. */
-const FIELDS = { csv: ',', tsv: '\t' } as const;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all bytes of ASCII
+const ASCII = /^[\x00-\x7f]*$/;
+
+/** Decodes bytes, each a character. @returns undefined when they are not UTF-8, as decoding would alter them */
+export function utf8Of(bytes: string): string | undefined {
+  if (ASCII.test(bytes)) return bytes;
+  const buffer = Buffer.from(bytes, 'latin1');
+  // cure: input that is not UTF-8 is no item
+  return isUtf8(buffer) ? buffer.toString() : undefined;
+}
 
 /** Each line, or the text between two delimiters, is an item. */
 export function linesOf({
@@ -36,113 +65,23 @@ export function linesOf({
   advice?: string;
 }): Records {
   const maxBytes = binary ? binaryBytes(maxPayloadBytes) : maxPayloadBytes;
-  const unit = delimiter === '\n' ? 'line' : 'item';
-  const ends = unit === 'line' ? 'lines end in LF or CRLF; --split sets another delimiter; ' : '';
-  const advice = `: ${ends}${also}${MORE}`;
-  return async function* (bytes) {
-    const split = new LineSplitter({ maxBytes, delimiter, binary, advice });
+  const isLine = delimiter === '\n';
+  const ends = isLine ? 'lines end in LF or CRLF; --split sets another delimiter; ' : '';
+  const tooLong = `has more than ${maxBytes} bytes: ${ends}${also}${MORE}`;
+  return async function* (from) {
+    const split = new LineSplitter({ maxBytes, delimiter, binary: true, cuts: true });
     // An error of the bytes is also thrown to the reader of the lines.
-    if (binary) pipeline(bytes, split, () => {});
-    else pipeline(bytes, new Utf8Check({ delimiter, advice: NOT_UTF8 }), split, () => {});
+    pipeline(from, split, () => {});
     let number = 0;
     for await (const line of split as AsyncIterable<string>) {
       number += 1;
-      const item = binary ? binaryOf(Buffer.from(line, 'latin1')) : line;
-      yield { item, where: `${unit} ${number}` };
-    }
-  };
-}
-
-/**
- * Each row is an object with the names of the header; all values are strings. Rows end in LF, CRLF or CR, and have as
- * many fields as the header. Empty lines are skipped if the header has more than one field.
- */
-export function rowsOf(
-  kind: keyof typeof FIELDS,
-  maxPayloadBytes: number,
-  onHeader: (names: readonly string[]) => void = () => {},
-): Records {
-  return async function* (bytes) {
-    // Loaded only by commands that need it.
-    const csv = await import('csv-parse');
-    let line = 1;
-    const options: Options<CsvRow, string[]> = {
-      bom: true,
-      delimiter: FIELDS[kind],
-      max_record_size: maxPayloadBytes,
-      record_delimiter: ['\r\n', '\n', '\r'],
-      // `rowOf` counts the fields, with a better error.
-      relax_column_count: true,
-      // Counts lines here, as the parser counts CRLF within quotes as two lines.
-      on_record: (fields) => {
-        const where = `line ${line}`;
-        for (const field of fields) line += field.match(/\r\n|\n|\r/g)?.length ?? 0;
-        line += 1;
-        return { fields, where };
-      },
-    };
-    const rows = csv.parse(options as Options<unknown> as Options);
-    pipeline(bytes, new Utf8Check({ advice: NOT_UTF8 }), rows, () => {});
-    let header: readonly string[] | undefined;
-    try {
-      for await (const { fields, where } of rows as AsyncIterable<CsvRow>) {
-        if (header) {
-          if (fields.length === 1 && fields[0] === '' && header.length > 1) continue;
-          yield { item: rowOf(fields, header, where), where };
-        } else {
-          header = checkedHeader(fields, where);
-          onHeader(header);
-        }
+      const bytes = isLine && !binary && line.endsWith('\r') ? line.slice(0, -1) : line;
+      if (bytes.length > maxBytes) {
+        yield { wrong: tooLong, number, bytes: bytes.slice(0, maxBytes), more: true };
+        continue;
       }
-    } catch (error) {
-      throw error instanceof csv.CsvError
-        ? broken(error, kind, `line ${line}`, maxPayloadBytes)
-        : error;
+      const item = binary ? binaryOf(Buffer.from(bytes, 'latin1')) : utf8Of(bytes);
+      yield item === undefined ? { wrong: NOT_UTF8, number, bytes } : { item, number };
     }
   };
-}
-
-interface CsvRow {
-  readonly fields: readonly string[];
-  readonly where: string;
-}
-
-/** Why a row cannot be read, by the error code of the parser. */
-const REASONS: Readonly<Record<string, string>> = {
-  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
-  CSV_INVALID_CLOSING_QUOTE:
-    'a closing quote is not followed by a delimiter; a quote within quotes is written twice',
-  INVALID_OPENING_QUOTE:
-    'there is a quote within a field without quotes; put the field into quotes, and write the quote twice',
-};
-
-function broken(
-  { code, message }: CsvError,
-  kind: string,
-  where: string,
-  maxBytes: number,
-): PayloadError {
-  const what = `the row that begins in ${where} is not valid ${kind.toUpperCase()}`;
-  const why =
-    code === 'CSV_MAX_RECORD_SIZE'
-      ? `it has more than ${maxBytes} characters; is there a quote that is not closed? ${MORE}`
-      : (REASONS[code] ?? message);
-  return new PayloadError(`${what}: ${why}`);
-}
-
-/** The object of a row. `fromEntries` also accepts names such as `__proto__`. */
-function rowOf(fields: readonly string[], header: readonly string[], where: string): unknown {
-  if (fields.length === header.length)
-    return Object.fromEntries(header.map((name, i) => [name, fields[i]]));
-  const [has, wanted] = [counted(fields.length), counted(header.length)];
-  throw new PayloadError(`${where} has ${has}, the header ${wanted}`);
-}
-
-const counted = (fields: number) => (fields === 1 ? '1 field' : `${fields} fields`);
-
-/** Refuses two fields of one name: one of them would be lost. */
-function checkedHeader(names: readonly string[], where: string): readonly string[] {
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice === undefined) return names;
-  throw new PayloadError(`${where}: the header has ${JSON.stringify(twice)} twice`);
 }

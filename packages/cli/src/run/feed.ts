@@ -2,6 +2,7 @@ import type { OpenRequest } from '@piecework/producer';
 import { AbortError, pause, SealedError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import type { Input } from '../input/input.js';
+import type { BadRows } from '../output/bad-rows.js';
 import { say } from '../terminal/print.js';
 import { LossWarning } from '../work/loss-warning.js';
 import type { RunValues } from './values.js';
@@ -12,29 +13,38 @@ const IDLE_CHECK_MS = 200;
 /**
  * Appends all items and seals the request. When an item or an input is wrong, it waits until the sub-requests before it
  * have been run and then cancels the request: a sealed request would seem to have all of its input.
+ * Records that are no items go to `badRows`, if there is one. When an earlier run has appended all items, the input is
+ * read for them only.
  * @returns the error of the item or input, if there was one
  */
 export async function feed(
   items: Input,
-  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel' | 'allIn'>,
   handle: RequestHandle,
   { json, exec }: Pick<RunValues, 'json' | 'exec'>,
   stopping: AbortSignal,
+  badRows: BadRows | undefined,
 ): Promise<unknown> {
+  if (open.allIn && !badRows) return undefined;
   const warning = json || exec !== undefined ? undefined : new LossWarning(items);
+  items.onLeftOut((one) => badRows?.add(one));
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
+      if (open.allIn) continue;
       warning?.check(item);
       await open.append(item);
     }
-    if (!stopping.aborted) await open.seal();
+    if (stopping.aborted) return undefined;
+    await badRows?.end();
+    if (!open.allIn) await open.seal();
     return undefined;
   } catch (error) {
     if (stopping.aborted || error instanceof AbortError) return undefined;
     // The request ended before all items were appended: its outcome says why.
     if (error instanceof SealedError && error.status !== 'sealed') return undefined;
     const wrong = items.blame(error);
+    if (open.allIn) return wrong;
     if (!json && wrong instanceof Error)
       say(`${wrong.message}; what was read before that is run, the rest is not read`);
     await open

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { FailureKind, ResultsOptions } from '@piecework/notifier';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { RequestHandle } from 'piecework';
+import { BadRows } from '../output/bad-rows.js';
 import { failureKinds } from '../output/failure-kinds.js';
 import { Output, OutputError, writeResults } from '../output/output.js';
 import { writeOwnFile } from '../output/own-file.js';
@@ -12,12 +13,15 @@ export interface RunFiles {
   readonly out: Output | undefined;
   readonly failures: Output | undefined;
   readonly joblog: Output | undefined;
+  readonly badRows: BadRows | undefined;
 }
 
 interface FileNames {
   readonly out?: string;
   readonly failures?: string;
   readonly joblog?: string;
+  readonly badRows?: string;
+  readonly json: boolean;
 }
 
 /** What a run leaves, also when its Redis ends with it. */
@@ -48,14 +52,16 @@ interface Ended {
 }
 
 /**
- * Opens the files before there is anything to write. `again`: `--out` and `--joblog` may be continued.
+ * Opens the files before there is anything to write. `again`: `--out`, `--joblog` and `--bad-rows` may be continued.
  * @throws InvalidOptionError
  */
 export async function openFiles(
-  { out, failures, joblog }: FileNames,
+  { out, failures, joblog, badRows, json }: FileNames,
   again: boolean,
 ): Promise<RunFiles> {
-  const flags = { '--out': out, '--failures': failures, '--joblog': joblog };
+  const flags = {
+    ...{ '--out': out, '--failures': failures, '--joblog': joblog, '--bad-rows': badRows },
+  };
   const paths = new Set<string>();
   for (const [flag, file] of Object.entries(flags)) {
     if (file === undefined) continue;
@@ -64,12 +70,13 @@ export async function openFiles(
     paths.add(path);
   }
   const opened: { -readonly [name in keyof RunFiles]: RunFiles[name] } = {
-    ...{ out: undefined, failures: undefined, joblog: undefined },
+    ...{ out: undefined, failures: undefined, joblog: undefined, badRows: undefined },
   };
   try {
     if (out !== undefined) opened.out = await Output.open('--out', out, again);
     if (failures !== undefined) opened.failures = await Output.open('--failures', failures);
     if (joblog !== undefined) opened.joblog = await Output.open('--joblog', joblog, again);
+    if (badRows !== undefined) opened.badRows = await BadRows.open(badRows, json, again);
   } catch (error) {
     await abandon(opened);
     throw error;
@@ -78,8 +85,9 @@ export async function openFiles(
 }
 
 /** Refuses to overwrite what an earlier run wrote. @throws InvalidOptionError, which says `why` this run begins anew */
-export async function expectNew({ out, joblog }: RunFiles, why: string): Promise<void> {
-  for (const [flag, file] of Object.entries({ '--out': out, '--joblog': joblog })) {
+export async function expectNew({ out, joblog, badRows }: RunFiles, why: string): Promise<void> {
+  const files = { '--out': out, '--joblog': joblog, '--bad-rows': badRows };
+  for (const [flag, file] of Object.entries(files)) {
     if (!file || (await file.size()) === 0) continue;
     const allowed = `a new or empty file, as this run begins from the start: ${why}`;
     throw new InvalidOptionError(flag, file.name, allowed);
@@ -89,6 +97,7 @@ export async function expectNew({ out, joblog }: RunFiles, why: string): Promise
 /** Leaves the files as they were in which nothing was written. */
 export async function abandon(files: RunFiles): Promise<void> {
   for (const file of [files.out, files.failures, files.joblog]) await file?.abandon();
+  await files.badRows?.close();
 }
 
 /** Writes failures and results of a complete request that would be lost, or that `--failures` asks for. */

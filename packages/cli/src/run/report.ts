@@ -1,5 +1,6 @@
 import type { CompletionOutcome, Counts } from '@piecework/notifier';
 import prettyMs from 'pretty-ms';
+import { type BadRows, leftOutJson, leftOutLine } from '../output/bad-rows.js';
 import { kindLine } from '../output/failure-kinds.js';
 import { type Kept, keptLines } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
@@ -13,6 +14,8 @@ export interface RunEnd extends Left {
   readonly tookMs: number;
   /** Why `--out` does not have all results. */
   readonly cut: OutputError | undefined;
+  /** The records that were left out. */
+  readonly badRows: BadRows | undefined;
   /** Further remarks, such as slots that were idle. */
   readonly notes: readonly string[];
   /** What stays in Redis; undefined: the request was dropped. */
@@ -56,7 +59,7 @@ export function reportStopped({ kept, counts, tookMs, isOpen }: RunStop, json: b
 }
 
 function jsonOf(end: RunEnd) {
-  const { id, outcome, tookMs, kinds, failuresFile, cut, resultsFile, notes, kept } = end;
+  const { id, outcome, tookMs, kinds, failuresFile, cut, resultsFile, notes, kept, badRows } = end;
   const { status, counts, generation } = outcome;
   return {
     ...{ id, status, counts, generation, tookMs: Math.round(tookMs) },
@@ -68,11 +71,12 @@ function jsonOf(end: RunEnd) {
       note: notes.length > 0 ? notes.join('; ') : undefined,
       kept: kept !== undefined,
     },
+    ...leftOutJson(badRows),
   };
 }
 
 function linesOf(end: RunEnd): string[] {
-  const { kinds, failuresFile, cut, resultsFile, notes, kept } = end;
+  const { kinds, failuresFile, cut, resultsFile, notes, kept, badRows } = end;
   const columns = process.stderr.columns || COLUMNS;
   const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
   const others = kinds.slice(SHOWN);
@@ -83,6 +87,8 @@ function linesOf(end: RunEnd): string[] {
   if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
   if (resultsFile) lines.push(`all results: ${resultsFile}`);
   else if (cut && !kept) lines.push('no other folder had room for the results: they are lost');
+  const leftOut = leftOutLine(badRows);
+  if (leftOut) lines.push(leftOut);
   lines.push(...notes);
   if (kept) lines.push(...keptLines(kept));
   return lines;

@@ -266,6 +266,7 @@ class Run {
     if (retries) await handle.redrive();
     await this.#files.out?.begin(again);
     await this.#files.joblog?.begin(again);
+    await this.#files.badRows?.begin(again);
     return handle;
   }
 
@@ -293,7 +294,7 @@ class Run {
     const quiet = json || (out === '-' && process.stdout.isTTY);
     const parts = [
       handle.completion({ signal }),
-      open.allIn ? undefined : feed(this.#items, open, handle, this.#values, this.#stopping.signal),
+      feed(this.#items, open, handle, this.#values, this.#stopping.signal, this.#files.badRows),
       writing.results,
       writing.joblog,
       quiet ? undefined : showProgress(handle.progress({ signal })),
@@ -372,6 +373,7 @@ class Run {
     const discarded = this.#discarded ? DISCARDED : undefined;
     const notes = [slots, discarded].filter((one) => one !== undefined);
     const files = this.#files;
+    const { badRows } = files;
     const left = await leave(handle, {
       files,
       cut,
@@ -379,11 +381,11 @@ class Run {
       failed: counts.failed > 0,
     });
     this.#reported = true;
-    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept };
+    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept, badRows };
     reportRun({ ...end, notes, ...left }, this.#values.json);
     if (wrong !== undefined) throw wrong;
     if (status === 'cancelled' && this.#stoppedBy) return codeOf(this.#stoppedBy);
-    return status === 'succeeded' && !cut && !logCut ? 0 : 1;
+    return status === 'succeeded' && !cut && !logCut && !badRows?.count ? 0 : 1;
   }
 
   /** After an error: rescues results and says what stays in Redis. @returns the error to throw */

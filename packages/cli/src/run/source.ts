@@ -10,6 +10,8 @@ interface SourceValues extends WorkValues {
   readonly jsonPath?: string;
   readonly batch?: number;
   readonly binary: boolean;
+  readonly csvDelimiter?: string;
+  readonly csvHeader?: string;
 }
 
 /**
@@ -23,7 +25,9 @@ export async function sourceOf(values: SourceValues, paths: readonly string[]): 
   const fields = values.execFields === undefined ? [] : [values.execFields];
   const script = handler === undefined ? null : resolve(handler);
   const work = [script, exec, execInput, execOutput, persistent, ...fields];
-  const hash = createHash('sha256').update(JSON.stringify([by, jsonPath, batch, binary, work]));
+  const { csvDelimiter, csvHeader } = values;
+  const how = [by, jsonPath, csvDelimiter, csvHeader, batch, binary];
+  const hash = createHash('sha256').update(JSON.stringify([...how, work]));
   for (const path of paths) {
     const stat = path === '-' ? undefined : statOf(path);
     if (stat?.isDirectory()) for await (const file of split.files(path)) hash.update(`${file}\0`);

@@ -18,6 +18,7 @@ export interface RunValues extends RequestOptions, InputValues, WorkValues {
   format?: ResultFormat;
   failures?: string;
   joblog?: string;
+  badRows?: string;
   timing: boolean;
   resume: boolean;
   retryFailed: boolean;

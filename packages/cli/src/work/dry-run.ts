@@ -19,6 +19,11 @@ export async function dryRun(
       ? undefined
       : new ExecCommand(exec, execInput, execFields?.split(','));
   const warning = json || exec !== undefined ? undefined : new LossWarning(items);
+  items.onLeftOut(({ file, unit, record: { number, wrong } }) => {
+    if (!json) say(`left out: ${file}: ${unit} ${number} ${wrong}`);
+  });
+  await items.begin();
+  if (items.rows !== undefined && !json) say(items.rows);
   let index = 0;
   for await (const item of items) {
     const payload = jsonTextOf(item) as JsonText;

@@ -15,6 +15,7 @@ const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 
 interface FieldValues extends WorkValues {
   readonly split?: string;
+  readonly csvHeader?: string;
   readonly json: boolean;
 }
 
@@ -23,14 +24,21 @@ interface FieldValues extends WorkValues {
  * @throws InvalidOptionError when a `{name}` is not a column · errors of the input
  */
 export async function execFieldsOf(values: FieldValues, input: Input): Promise<string | undefined> {
-  const { exec, execFields, execInput, persistent, split, json } = values;
+  const { exec, execFields, execInput, persistent, split, csvHeader, json } = values;
   if (exec === undefined) return undefined;
   if (!json && !persistent) sayForeign(exec);
   const names = namesIn(exec);
-  const hasHeader = split === 'csv' || split === 'tsv';
+  const hasHeader = (split === 'csv' || split === 'tsv') && csvHeader !== 'none';
   if (!hasHeader) {
     const known = execFields?.split(',') ?? [];
     const unknown = names.filter((name) => WORD.test(name) && !known.includes(name));
+    const [first] = unknown;
+    if (first !== undefined && csvHeader === 'none' && !persistent)
+      throw new InvalidOptionError(
+        '--exec',
+        exec,
+        `no {${first}} with --csv-header none: --csv-header id,name gives names ({ ${first} } with blanks is text)`,
+      );
     if (unknown.length > 0 && !json && !persistent) sayLiteral(unknown, split);
     return execFields;
   }

@@ -11,6 +11,11 @@ export interface LineSplitterOptions {
   readonly binary?: boolean;
   /** Appended to the error of a line that is too long. */
   readonly advice?: string;
+  /**
+   * Whether a line that is too long does not fail the stream: its first `maxBytes` + 2 bytes are pushed as a line as
+   * soon as they are there, and the rest of it is left out. Only with `binary`. @default false
+   */
+  readonly cuts?: boolean;
 }
 
 /**
@@ -30,6 +35,8 @@ export class LineSplitter extends Transform {
   #begunBytes = 0;
   #number = 1;
   #atStart: boolean;
+  /** Whether the rest of a line is left out. */
+  #skips = false;
 
   constructor(options: LineSplitterOptions) {
     super({ readableObjectMode: true });
@@ -64,7 +71,8 @@ export class LineSplitter extends Transform {
     ) {
       const error = this.#add(text.slice(from, end));
       if (error) return error;
-      this.push(this.#line());
+      if (!this.#skips) this.push(this.#line());
+      this.#skips = false;
       this.#begun = [];
       this.#begunBytes = 0;
       this.#number += 1;
@@ -85,9 +93,17 @@ export class LineSplitter extends Transform {
   }
 
   #add(part: string): PayloadError | null {
+    if (this.#skips) return null;
     if (part !== '') this.#begun.push(part);
     this.#begunBytes += Buffer.byteLength(part, this.#encoding);
-    const { maxBytes, advice = '' } = this.#options;
+    const { maxBytes, advice = '', cuts = false } = this.#options;
+    if (cuts) {
+      if (this.#begunBytes < maxBytes + 2) return null;
+      this.push(this.#begun.join('').slice(0, maxBytes + 2));
+      this.#begun = [];
+      this.#skips = true;
+      return null;
+    }
     // cure: a line that is too long is refused
     if (this.#begunBytes <= maxBytes) return null;
     // The last byte may be the first half of a CRLF.
