@@ -263,7 +263,7 @@ test('so are items that were not sent yet when the wrong line was read', async (
   const { code, stdout, stderr } = await run(...args, '--format', 'text');
   expect([code, stdout]).toEqual([1, '1\n3\n']);
   expect(stderr).toMatch(
-    /wrong\.csv: line 4 has 1 field, the header 2 fields; what was read before that is run/,
+    /wrong\.csv: line 4 has 1 field, the header 2 fields; --bad-rows FILE leaves out such records; what was read before that is run/,
   );
 });
 
