@@ -20,8 +20,8 @@ interface OutputTerms {
 /**
  * `--exec`: one program for each sub-request. The payload is on standard input (a string or bytes unchanged, anything
  * else as JSON), or an argument where the command contains `{}`. Standard output without its last line end is the
- * result; with `--exec-output json` it is JSON, kept as it is; bytes that are not UTF-8 stay bytes. With `--exec-output none` it is
- * read and discarded, whatever its size. Any exit code but 0 fails the sub-request.
+ * result; with `--exec-output json` it is JSON, kept as it is; bytes that are not UTF-8 stay bytes. With
+ * `--exec-output none` it is read and discarded, whatever its size. Any exit code but 0 fails the sub-request.
  */
 export function execEach(
   command: ExecCommand,
