@@ -206,7 +206,9 @@ describe('on a full disk', () => {
     };
     const lost = {
       code: 1,
-      stderr: expect.stringContaining('piecework: standard output cannot be written: no space left'),
+      stderr: expect.stringContaining(
+        'piecework: standard output cannot be written: no space left',
+      ),
     };
     expect(await said('submit', '--input', input, '--id', `${unique}-lost`)).toEqual(lost);
     const work = ['--exec', 'cat', '--id', `${unique}-json`, '--json'];

@@ -270,7 +270,10 @@ describe('{} in a command of --exec', () => {
   });
 
   test.for(SHELLS)('fails in %s when the command has unset its variable', (shell) => {
-    const { command, env } = new ExecCommand('unset PIECEWORK_ITEM; echo {}').invocation(json('a'), 0);
+    const { command, env } = new ExecCommand('unset PIECEWORK_ITEM; echo {}').invocation(
+      json('a'),
+      0,
+    );
     expect(output(shell, command, env)).toEqual({ status: expect.not.toBeOneOf([0]), stdout: '' });
   });
 });
