@@ -10,7 +10,6 @@
 -- ARGV
 --   id       string  of the request
 --   graceMs  int     until the first tend checks whether the request was created
---   idleMs   int     an unused queue forgets its counts after this time
 --   above    int     the generation is greater than this one, which the request side knows; 0: it knows none
 -- REPLIES
 --   {'opened', generation: int}  the id is open under this generation, by this call or an earlier one
@@ -20,7 +19,7 @@
 --- @include now, generation, first-open
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
-local id, graceMs, idleMs, above = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local id, graceMs, above = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- A server that lost its last writes may have an id open under a generation that has ended. That one is replaced.
 local generation = tonumber(redis.call('HGET', open, id))
@@ -32,7 +31,8 @@ if not generation or --[[cure: an open generation that has ended is replaced]] g
     -- cure: an opened id shows how far the clock was
     'openedAt', math.max(at, tonumber(v[2]) or 0))
   noteFirst(counters, v[2], at)
-  redis.call('PEXPIRE', counters, idleMs)
+  -- cure: the counts of a queue in use do not expire
+  redis.call('PERSIST', counters)
   redis.call('HSET', open, id, generation)
   redis.call('ZADD', agenda, at + graceMs, id)
 end

@@ -27,11 +27,6 @@ elseif ends > known then
   redis.call('HSET', paused, 'length', ends .. ' ' .. forMs)
 end
 redis.call('HSET', paused, 'until', ends)
-if ends == 0 then
-  redis.call('PERSIST', paused)
-else
-  redis.call('PEXPIRE', paused, ends - at)
-end
 -- A user without the right to publish pauses all the same: workers see it when they tick.
 redis.pcall('SPUBLISH', channel, 'pause-queue ' .. ends .. ' ' .. at)
 return { 'paused', ends, at }

@@ -8,7 +8,6 @@
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request on the request side
---   idleMs      int     an unused queue forgets its counts after this time
 --   instead     int     of an intent that the request side refused because of this generation, which takes its
 --                       place; 0: none
 -- REPLIES
@@ -20,7 +19,7 @@
 --- @include now, first-open
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
-local id, generation, idleMs, instead = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local id, generation, instead = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local known = tonumber(redis.call('HGET', open, id))
 -- In one step: were the refused one finished first, and the caller died, the living one would be lost again.
@@ -35,7 +34,8 @@ local v = redis.call('HMGET', counters, 'generation', 'openedAt')
 redis.call('HSET', counters, 'generation', math.max(tonumber(v[1]) or 0, tonumber(generation)), 'openedAt',
   math.max(tonumber(v[2]) or 0, at))
 noteFirst(counters, v[2], at)
-redis.call('PEXPIRE', counters, idleMs)
+-- cure: the counts of a queue in use do not expire, 2
+redis.call('PERSIST', counters)
 redis.call('HSET', open, id, generation)
 redis.call('ZADD', agenda, at, id)
 return { 'reopened' }

@@ -16,7 +16,6 @@
 --                      results
 -- ARGV
 --   graceMs         int     until the first tend
---   idleMs          int     an unused queue forgets its counts after this time
 --   windowMs        int     an id that was opened longer ago is left alone; as in `create`
 --   leaseMs         int     length of the producer lease
 --   priority        int     of the list
@@ -34,9 +33,9 @@
 
 local open, agenda, counters, pushed, list, offers, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local graceMs, idleMs, windowMs, leaseMs, priority, channel, probes, options =
-  tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 9) }
+local graceMs, windowMs, leaseMs, priority, channel, probes, options =
+  tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 8) }
 
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
@@ -261,10 +260,8 @@ local function openIds(new, at, last, openedAt, tendAt)
       -- cure: a whole request shows how far the clock was
       'openedAt', digits(math.max(at, openedAt)))
     noteFirst(counters, openedAt > 0, at)
-    -- Once a minute is enough for a week.
-    if math.floor(openedAt / 60000) ~= math.floor(at / 60000) then
-      redis.call('PEXPIRE', counters, idleMs)
-    end
+    -- cure: the counts of a queue in use do not expire, 3
+    redis.call('PERSIST', counters)
   end
 end
 

@@ -77,7 +77,11 @@ if tasks ~= '' then
     noteDue(agenda, found[i], at + graceMs)
   end
 end
+local pausedUntil = pauseEnds(paused, at)
+if pausedUntil < 0 then
+  redis.call('UNLINK', paused)
+end
 return {
-  'ok', at, next, redis.call('ZCARD', workers), claims, found, resumedAt, pauseEnds(paused, at),
+  'ok', at, next, redis.call('ZCARD', workers), claims, found, resumedAt, pausedUntil,
   table.concat(lanesToName, ','), over, gapAt, gapMs,
 }

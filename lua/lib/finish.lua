@@ -14,6 +14,8 @@ local function finishAll(at, ends, historyMs, historyMax, named, lists, open, ag
   noteHistory(history, found.ended, at, historyMs, historyMax, shorten)
   noteSpent(spent, found.spent, at)
   if redis.call('EXISTS', open) == 0 then
+    -- An unused queue forgets its counts.
+    redis.call('PEXPIRE', counters, digits(historyMs))
     local perOpen, perQueue = { agenda, wait, marks, parked, parkedByTask }, { counters, errors, workerInfo, series }
     return sweep(workers, history, pushed, named, lists, perOpen, perQueue), #finished
   end

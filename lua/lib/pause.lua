@@ -1,5 +1,6 @@
 -- When the pause of a queue ends by itself, 0: never, -1: it is not paused. `length` says for how long the
 -- pause until that time was meant, from where it was asked: where the clock went back, it is not believed for longer.
+-- The key does not expire, as a server with a `volatile-` policy might evict it: `tick` removes it when the pause is over.
 local function pauseEnds(paused, at)
   local v = redis.call('HMGET', paused, 'until', 'length')
   local ends = tonumber(v[1]) or -1
@@ -9,7 +10,6 @@ local function pauseEnds(paused, at)
     if tonumber(of) == ends and ends > at + ms then
       ends = at + ms
       redis.call('HSET', paused, 'until', ends, 'length', ends .. ' ' .. ms)
-      redis.call('PEXPIRE', paused, ms)
     elseif ends <= at then
       ends = -1
     end

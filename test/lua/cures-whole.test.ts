@@ -103,6 +103,36 @@ const traces: Record<string, Trace> = {
       },
     ],
   },
+
+  'the counts of a queue expire when nothing is open in it, and not before': {
+    async play() {
+      const scene = await given.nothing();
+      const { queue, connection, id } = scene;
+      const expires = async () => (await connection.client.pttl(queue.keys.counters)) > 0;
+      const intent = () => queue.intent(id);
+      const opens = [
+        intent,
+        () => submitWhole(scene),
+        async () => {
+          const generation = Date.now() + 60_000;
+          await queue.reopen(id, generation);
+          return generation;
+        },
+        intent,
+      ];
+      for (const open of opens) {
+        const generation = await open();
+        expect(await expires()).toBe(false);
+        await queue.finish(id, generation, 'succeeded');
+        expect(await expires()).toBe(true);
+      }
+    },
+    without: [
+      { script: 'intent', cure: 'the counts of a queue in use do not expire' },
+      { script: 'reopen', cure: 'the counts of a queue in use do not expire, 2' },
+      { script: 'submit', cure: 'the counts of a queue in use do not expire, 3' },
+    ],
+  },
 };
 
 playTraces('a history of a whole submission', traces);

@@ -31,6 +31,7 @@ import {
 import { moveClock, useTestClock, withScripts } from '../support/clock.js';
 import { settleWhole } from '../support/compact.js';
 import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
+import { expiringWork } from '../support/expiry.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
 import { bodyOf, headOf } from '../support/whole.js';
@@ -39,7 +40,7 @@ import { bodyOf, headOf } from '../support/whole.js';
  * One story in which every script is called and gives every reply that its header lists, told by a
  * user who may touch nothing but the keys that each call declares (and the request's channel). So a
  * script that reaches for another key, which Redis Cluster would forgive as long as the key lies on
- * the same server, fails here.
+ * the same server, fails here. So does a script that lets a key of unfinished work expire.
  */
 
 useTestClock();
@@ -83,6 +84,8 @@ class Restricted extends Redis {
     const own = new Command(verb, args, { replyEncoding: 'utf8' });
     this.#own.add(own);
     const reply = (await super.sendCommand(own)) as [string];
+    const expiring = await expiringWork(this.#admin);
+    if (expiring.length > 0) throw new Error(`keys of unfinished work expire: ${expiring.join()}`);
     for (const [texts, name] of this.#names) {
       if (texts.includes(script)) {
         const words = this.replies.get(name) ?? new Set();

@@ -178,6 +178,12 @@ export const codeClients = [
     change: 'always',
   },
   {
+    cure: 'failures that were evicted are an error',
+    test: 'test/flow/eviction.test.ts',
+    name: 'results and failures that were evicted are an error, not an empty list',
+    change: 'never',
+  },
+  {
     cure: 'missing results are an error',
     test: 'test/flow/results-lost-writes.test.ts',
     name: 'that are still missing at the end are an error',

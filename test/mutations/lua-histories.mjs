@@ -13,6 +13,11 @@ const SERIES = 'test/lua/cures-series.test.ts';
 /** @type {import('./cures.mjs').LuaCure[]} */
 export const luaHistories = [
   {
+    cure: 'the counts of a queue in use do not expire',
+    test: WHOLE,
+    history: 'the counts of a queue expire when nothing is open in it, and not before',
+  },
+  {
     cure: 'what is there of an id is left alone',
     test: WHOLE,
     history: 'a request that is kept is not overwritten by one of its id',

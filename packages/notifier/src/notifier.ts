@@ -31,7 +31,7 @@ import {
   failureGroupsOptions,
   failuresOptions,
 } from './failures/failure-options.js';
-import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
+import { expectKept, type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
 import { type NotifierOptions, notifierOptions } from './options.js';
 import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
@@ -229,8 +229,9 @@ export class Notifier implements AsyncDisposable {
     let life = await this.#found(id, scope, generation);
     const areOurs = (failures: readonly KeptFailure[]) =>
       failures.every((one) => life.first <= one.generation && one.generation <= life.generation);
+    const commands = new FailureCommands(this.#connection, id);
     yield* failuresOf(
-      new FailureCommands(this.#connection, id),
+      commands,
       scope,
       options,
       async (failures) => {
@@ -242,6 +243,7 @@ export class Notifier implements AsyncDisposable {
     );
     // The list is only known to be whole if the request still exists.
     await this.#found(id, scope, life.generation);
+    await expectKept(commands, scope, id);
   }
 
   /**
@@ -260,12 +262,10 @@ export class Notifier implements AsyncDisposable {
     );
     using scope = new WaitScope(`failures of ${id}`, checked, this.#closing.signal);
     const seen = await this.#found(id, scope, generation);
-    const groups = await groupsOf(
-      new FailureCommands(this.#connection, id),
-      scope,
-      checked.jsonText,
-    );
+    const commands = new FailureCommands(this.#connection, id);
+    const groups = await groupsOf(commands, scope, checked.jsonText);
     await this.#found(id, scope, seen.generation);
+    await expectKept(commands, scope, id);
     return groups;
   }
 

@@ -4,6 +4,7 @@ import {
   type FailureCommands,
   type KeptError,
   type KeptFailure,
+  ResultsLostError,
 } from '@piecework/protocol';
 import { IndexSet } from '../results/index-set.js';
 import { persist } from '../waiting/persist.js';
@@ -135,6 +136,17 @@ export async function groupsOf(
     found.push({ name, message, count, example });
   }
   return found;
+}
+
+/** @throws ResultsLostError when the request has failed sub-requests and their errors are gone, as by an eviction */
+export async function expectKept(
+  failures: FailureCommands,
+  scope: WaitScope,
+  requestId: string,
+): Promise<void> {
+  const missing = await persist(scope, () => failures.missing());
+  // cure: failures that were evicted are an error
+  if (missing > 0) throw new ResultsLostError(requestId, missing);
 }
 
 /** Index and error of every failure, in no order; one may come twice. */

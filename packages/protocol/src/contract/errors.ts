@@ -161,7 +161,7 @@ export class ResultsLostError extends PieceworkError {
 
   constructor(requestId: string, missing: number) {
     super(
-      `${missing || 'some'} results of request ${requestId} are missing: Redis lost its last writes; read the results again from the start, without a cursor`,
+      `${missing || 'some'} results of request ${requestId} are missing: Redis lost its last writes, or evicted keys to make room; read them again from the start, without a cursor`,
       { code: 'RESULTS_LOST', retryable: true },
     );
     this.requestId = requestId;

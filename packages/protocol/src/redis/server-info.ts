@@ -17,6 +17,10 @@ export const isLoading = (info: string): boolean => infoField(info, 'loading') =
 export const loadingError = () =>
   redisError(new Error('LOADING Redis is loading its data'), 'connect');
 
+/** Whether a server with this maxmemory-policy keeps all keys that have no expiry: no key of unfinished work has one. */
+export const keepsWork = (policy: string): boolean =>
+  policy === 'noeviction' || policy.startsWith('volatile-');
+
 /** @throws ServerError TOO_OLD, EVICTING when the server that sent this INFO cannot be used */
 export function refuseUnfit(info: string): void {
   const version = infoField(info, 'redis_version') ?? '0';
@@ -26,9 +30,9 @@ export function refuseUnfit(info: string): void {
     });
   }
   const policy = infoField(info, 'maxmemory_policy');
-  if (policy && policy !== 'noeviction' && infoField(info, 'maxmemory') !== '0') {
+  if (policy && !keepsWork(policy) && infoField(info, 'maxmemory') !== '0') {
     throw new ServerError(
-      `maxmemory-policy is ${policy}, which deletes work at random: set it to noeviction`,
+      `maxmemory-policy is ${policy}, which deletes work at random: set it to noeviction (where a rented server has this setting: docs/operations.md#eviction)`,
       { code: 'EVICTING' },
     );
   }

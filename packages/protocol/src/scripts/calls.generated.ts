@@ -642,9 +642,8 @@ export const calls = {
     args: (a: {
       /** of the request */ readonly id: string;
       /** until the first tend checks whether the request was created */ readonly graceMs: number;
-      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
       /** the generation is greater than this one, which the request side knows; 0: it knows none */ readonly above: number;
-    }): Argument[] => [a.id, a.graceMs, a.idleMs, a.above],
+    }): Argument[] => [a.id, a.graceMs, a.above],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'opened'; readonly generation: number; }
     {
@@ -938,9 +937,8 @@ export const calls = {
     args: (a: {
       /** of the request */ readonly id: string;
       /** of the request on the request side */ readonly generation: number;
-      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
       /** of an intent that the request side refused because of this generation, which takes its place; 0: none */ readonly instead: number;
-    }): Argument[] => [a.id, a.generation, a.idleMs, a.instead],
+    }): Argument[] => [a.id, a.generation, a.instead],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'reopened'; }
       | { readonly verdict: 'open'; }
@@ -1236,7 +1234,6 @@ export const calls = {
     }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, k.offers, k.paused, ...k.requests],
     args: (a: {
       /** until the first tend */ readonly graceMs: number;
-      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
       /** an id that was opened longer ago is left alone; as in `create` */ readonly windowMs: number;
       /** length of the producer lease */ readonly leaseMs: number;
       /** of the list */ readonly priority: number;
@@ -1244,7 +1241,7 @@ export const calls = {
       /** 1: a larger request may be compact although the last ones were not read as a whole */ readonly probes: number;
       /** JSON array of field, value, …, as the fields of `create` */ readonly options: string;
       /** of each request: id, name of the submission, name of the call or '', number of items, items */ readonly submissions: readonly Argument[];
-    }): Argument[] => [a.graceMs, a.idleMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.probes, a.options, ...a.submissions],
+    }): Argument[] => [a.graceMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.probes, a.options, ...a.submissions],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'submitted'; readonly generations: readonly number[]; }
     {

@@ -55,7 +55,7 @@ export class QueueCommands extends QueueTokens {
   /** Opens an id; answers its generation, which is greater than `above`, a generation of a 'void'; 0: any. */
   async intent(id: string, above = 0): Promise<number> {
     this.#ends.flush();
-    const args = { id, graceMs: TIMES.intentGraceMs, idleMs: TIMES.historyMs, above };
+    const args = { id, graceMs: TIMES.intentGraceMs, above };
     return (await run(this.connection.client, 'intent', this.keys, args)).generation;
   }
 
@@ -79,7 +79,7 @@ export class QueueCommands extends QueueTokens {
       requests.push(request, work, results);
       submissions.push(id, owner, call, payloads.length, ...payloads);
     }
-    const { intentGraceMs: graceMs, historyMs: idleMs, createWindowMs: windowMs } = TIMES;
+    const { intentGraceMs: graceMs, createWindowMs: windowMs } = TIMES;
     const { generations } = await run(
       this.connection.client,
       'submit',
@@ -94,7 +94,7 @@ export class QueueCommands extends QueueTokens {
         requests,
       },
       {
-        ...{ graceMs, idleMs, windowMs, leaseMs, priority, channel: control },
+        ...{ graceMs, windowMs, leaseMs, priority, channel: control },
         probes: Number(probes),
         options,
         submissions,
@@ -108,7 +108,7 @@ export class QueueCommands extends QueueTokens {
    * generation, refused because this one exists, which this one replaces.
    */
   async reopen(id: string, generation: number, instead = 0): Promise<boolean> {
-    const args = { id, generation, idleMs: TIMES.historyMs, instead };
+    const args = { id, generation, instead };
     return (await run(this.connection.client, 'reopen', this.keys, args)).verdict === 'reopened';
   }
 

@@ -217,13 +217,14 @@ export class QueueReads {
 
   async counts(): Promise<QueueCounts> {
     const { open, parked, workers, counters, paused, pushed, lists } = this.keys;
-    const [opened, aside, alive, ended, until, used, ...lengths] = await this.read((client) =>
+    const [opened, aside, alive, ended, until, time, used, ...lengths] = await this.read((client) =>
       Promise.all([
         client.hlen(open),
         client.hlen(parked),
         client.zcard(workers),
         client.hmget(counters, 'succeeded', 'failed', 'cancelled'),
         client.hget(paused, 'until'),
+        client.time(),
         client.hget(pushed, 'lanes'),
         ...lists.map((list) => client.llen(list)),
       ]),
@@ -239,7 +240,7 @@ export class QueueReads {
       open: opened,
       parked: aside,
       workers: alive,
-      pausedUntil: until === null ? undefined : Number(until),
+      pausedUntil: pauseIn(until, Number(time[0]) * 1_000),
       ended: { succeeded, failed, cancelled },
       tokens: Object.fromEntries(waiting.filter(([, tokens]) => tokens > 0)),
     };
@@ -256,7 +257,7 @@ export class QueueReads {
     const [until, alive] = await this.read((client) =>
       Promise.all([client.hget(paused, 'until'), client.zcount(workers, since, '+inf')]),
     );
-    return { pausedUntil: until === null ? undefined : Number(until), workers: alive };
+    return { pausedUntil: pauseIn(until, now), workers: alive };
   }
 
   /** Whether a registered worker of the queue serves `task`. */
@@ -281,4 +282,10 @@ export class QueueReads {
       throw redisError(error, 'read the queue');
     }
   }
+}
+
+/** A pause that is over stays in its key until the next tick. */
+function pauseIn(until: string | null, now: number): number | undefined {
+  const ends = Number(until);
+  return until === null || (ends > 0 && ends <= now) ? undefined : ends;
 }

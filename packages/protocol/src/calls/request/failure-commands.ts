@@ -51,6 +51,20 @@ export class FailureCommands {
     return Number(largest);
   }
 
+  /** How many sub-requests the request counts as failed although no failure is kept any more; 0: all is well. */
+  async missing(): Promise<number> {
+    const { client } = this.#connection;
+    const isEmpty = async () => (await client.exists(this.keys.failed)) === 0;
+    try {
+      if (!(await isEmpty())) return 0;
+      const { failed } = await readFields(client, this.keys, ['failed']);
+      // The first failure may have come meanwhile.
+      return (await isEmpty()) ? Number(failed) : 0;
+    } catch (error) {
+      throw redisError(error, 'read failures');
+    }
+  }
+
   /** The failures among `indexes`, in that order. Without `wantPayload` their payload is ''. */
   async pick(indexes: readonly number[], wantPayload: boolean): Promise<KeptFailure[]> {
     if (indexes.length === 0) return [];

@@ -1,3 +1,4 @@
+import { keepsWork } from '@piecework/protocol';
 import { error, type Finding, megabytes, ok, warning } from '../finding.js';
 import type { Server } from './servers.js';
 
@@ -6,6 +7,10 @@ const MUCH = 0.75;
 const NEARLY_ALL = 0.9;
 /** Above this part workers read no more of requests whose results need room (worker/src/report/memory.ts). */
 const PAUSED = 0.85;
+
+/** What a `volatile-` policy deletes. */
+const EVICTED =
+  'keys that expire when memory is full: results and errors of ended requests before their time, dedupe keys, the history. Unfinished work stays';
 
 /** Checks whether a server would evict keys, and how much memory it has left. */
 export function checkMemory(servers: readonly Server[]): Finding[] {
@@ -16,12 +21,16 @@ export function checkMemory(servers: readonly Server[]): Finding[] {
     const policy = info.text('maxmemory_policy');
     const findings: Finding[] = [];
     if (policy !== 'noeviction') {
-      const what = `${name}: maxmemory-policy is ${policy}, which deletes work at random`;
-      const advice = 'CONFIG SET maxmemory-policy noeviction, and write it into the configuration';
+      const isKept = keepsWork(policy);
+      const what = `${name}: maxmemory-policy is ${policy}, which deletes ${isKept ? EVICTED : 'work at random'}`;
+      const advice =
+        'CONFIG SET maxmemory-policy noeviction, and write it into the configuration (rented servers, and what may be deleted: docs/operations.md#eviction)';
       findings.push(
         most === 0
           ? warning('memory', `${what} as soon as maxmemory is set`, advice)
-          : error('memory', what, advice),
+          : isKept
+            ? warning('memory', what, advice)
+            : error('memory', what, advice),
       );
     }
     if (most === 0) {
