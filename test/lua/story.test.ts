@@ -30,8 +30,8 @@ import {
 } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withScripts } from '../support/clock.js';
 import { settleWhole } from '../support/compact.js';
-import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
 import { expiringWork } from '../support/expiry.js';
+import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
 import { bodyOf, headOf } from '../support/whole.js';

@@ -31,7 +31,13 @@ import {
   failureGroupsOptions,
   failuresOptions,
 } from './failures/failure-options.js';
-import { expectKept, type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
+import {
+  expectKept,
+  type Failure,
+  type FailureGroup,
+  failuresOf,
+  groupsOf,
+} from './failures/failures.js';
 import { type NotifierOptions, notifierOptions } from './options.js';
 import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
@@ -230,17 +236,12 @@ export class Notifier implements AsyncDisposable {
     const areOurs = (failures: readonly KeptFailure[]) =>
       failures.every((one) => life.first <= one.generation && one.generation <= life.generation);
     const commands = new FailureCommands(this.#connection, id);
-    yield* failuresOf(
-      commands,
-      scope,
-      options,
-      async (failures) => {
-        if (areOurs(failures)) return;
-        // Unless it was redriven, and they failed again, they are of another request, and this throws.
-        life = await this.#found(id, scope, life.generation);
-        if (!areOurs(failures)) throw new LostError(id);
-      },
-    );
+    yield* failuresOf(commands, scope, options, async (failures) => {
+      if (areOurs(failures)) return;
+      // Unless it was redriven, and they failed again, they are of another request, and this throws.
+      life = await this.#found(id, scope, life.generation);
+      if (!areOurs(failures)) throw new LostError(id);
+    });
     // The list is only known to be whole if the request still exists.
     await this.#found(id, scope, life.generation);
     await expectKept(commands, scope, id);

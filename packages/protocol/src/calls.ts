@@ -8,4 +8,5 @@ export { PieceworkError } from './contract/errors.js';
 export * from './contract/lease-times.js';
 export type { CloneableSettings } from './redis/cloneable-settings.js';
 export { Connection } from './redis/connection.js';
+export type { KnownCredential } from './redis/credentials.js';
 export type { RedisInput } from './redis/open-client.js';

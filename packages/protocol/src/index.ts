@@ -53,7 +53,14 @@ export * from './contract/timed-keys.js';
 export * from './contract/tolerated-failures.js';
 export type { Argument, Client } from './redis/client.js';
 export { type CloneableSettings, cloneableSettings } from './redis/cloneable-settings.js';
+export { aloneAtNodes } from './redis/cluster/cluster-state.js';
 export * from './redis/connection.js';
+export type {
+  Credential,
+  Credentials,
+  CredentialsProvider,
+  KnownCredential,
+} from './redis/credentials.js';
 export { Cluster, Redis } from './redis/ioredis.js';
 export { sendGathered } from './redis/ioredis-internals/gathered-writes.js';
 export type { RedisInput } from './redis/open-client.js';

@@ -109,7 +109,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       isolation: pool.isolation,
       leaseMs,
       renewal: new Renewal({
-        client: connection.client,
+        connection,
         ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
         // Each session has a permit, and there are no more permits than slots.
         rows: pool.capacity,

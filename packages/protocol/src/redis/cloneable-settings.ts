@@ -1,6 +1,7 @@
-import { lookup } from 'node:dns';
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
+import { isAuthenticating } from './authenticating.js';
 import type { Client } from './client.js';
+import { byName } from './cluster/by-name.js';
 import { Cluster } from './ioredis.js';
 import { namedNodes } from './ioredis-internals/cluster-internals.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
@@ -27,20 +28,25 @@ const WHERE_CLUSTER = ['natMap', 'useSRVRecords', 'slotsRefreshTimeout'];
 export function cloneableSettings(client: Client): CloneableSettings {
   if (!(client instanceof Cluster)) {
     const { Connector, ...options } = pick(client.options, WHERE);
-    // The other thread makes its own of ours.
-    const isOurs = isFollowing(Connector) || Connector === OwnServerConnector;
-    const kept = Connector === undefined || isOurs ? {} : { Connector };
-    return structuredClone({ ...options, ...kept, db: selectedDb(client) });
+    return structuredClone({ ...options, ...foreign(Connector), db: selectedDb(client) });
   }
   const { options } = client;
-  if (options.dnsLookup !== undefined && options.dnsLookup !== lookup) {
+  if (options.dnsLookup !== undefined && options.dnsLookup !== byName) {
     throw new Error('dnsLookup is a function');
   }
-  const redisOptions = pick(options.redisOptions ?? {}, WHERE);
+  const { Connector, ...shared } = pick(options.redisOptions ?? {}, WHERE);
+  const redisOptions = { ...shared, ...foreign(Connector) };
   return structuredClone({
     nodes: namedNodes(client),
     options: { ...pick(options, WHERE_CLUSTER), redisOptions } as ClusterOptions,
   });
+}
+
+/** The other thread makes its own of our connectors. One of the user is code, and cannot be cloned. */
+function foreign(Connector: RedisOptions['Connector']): Pick<RedisOptions, 'Connector'> {
+  const isOurs =
+    isFollowing(Connector) || isAuthenticating(Connector) || Connector === OwnServerConnector;
+  return Connector === undefined || isOurs ? {} : { Connector };
 }
 
 function pick(options: object, names: readonly string[]): RedisOptions {

@@ -4,10 +4,18 @@ import type { PieceworkError } from '../contract/errors.js';
 import type { Client } from './client.js';
 import { cutCluster, historyOf, retryHangs } from './cluster/cluster-client.js';
 import { SlotMap } from './cluster/slot-map.js';
+import type { Credentials, KnownCredential } from './credentials.js';
 import { Cluster, type Redis } from './ioredis.js';
 import { gatherWrites } from './ioredis-internals/gathered-writes.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
-import { checkInput, isClient, openClient, type RedisInput } from './open-client.js';
+import {
+  apart,
+  checkInput,
+  isClient,
+  openClient,
+  type RedisInput,
+  type Where,
+} from './open-client.js';
 import { isWatched, SentinelWatch } from './sentinel-watch.js';
 import { ServerCheck } from './server-check.js';
 import { type MemoryUse, memoryIn } from './server-info.js';
@@ -35,28 +43,39 @@ export class Connection implements SharedConnection {
   readonly client: Client;
   /** What users call the object that opened it and that its roles belong to; undefined: a role of its own. */
   readonly owner: string | undefined;
+  /** Where user and password of its clients come from; undefined: they have their own. */
+  readonly credentials: Credentials | undefined;
   readonly #owned: boolean;
   readonly #slots: SlotMap | undefined;
   readonly #server: ServerCheck;
+  /** Clients made by `openAt` that may have to authenticate again. */
+  readonly #opened = new Set<Redis>();
   /** Of a client that was passed in. */
   #watch: SentinelWatch | undefined;
 
   private constructor(
     client: Client,
     owner: string | undefined,
-    input?: RedisInput,
+    input?: Where,
     refreshEveryMs = 0,
+    credentials?: Credentials,
   ) {
     this.client = client;
     this.owner = owner;
     this.#owned = input !== undefined;
     this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
     this.#server = new ServerCheck(client, input);
+    this.credentials = credentials;
     if (!this.#owned) {
       if (!(client instanceof Cluster) && isWatched(client.options))
         this.#watch = SentinelWatch.following(client);
       return;
     }
+    if (credentials)
+      client.once(
+        'end',
+        credentials.onAnswer((answer) => this.#authenticate(answer)),
+      );
     historyOf(client);
     gatherWrites(client);
     this.#slots?.maintain(refreshEveryMs);
@@ -67,9 +86,11 @@ export class Connection implements SharedConnection {
   static open(input: RedisInput, owner?: string): Connection {
     checkInput(input);
     if (typeof input === 'object' && isClient(input)) return new Connection(input, owner);
-    const given = typeof input === 'object' && 'nodes' in input ? input.options : undefined;
+    const { where, credentials } = apart(input);
+    const given = typeof where === 'object' && 'nodes' in where ? where.options : undefined;
     const refreshEveryMs = given?.slotsRefreshInterval ?? REFRESH_SLOTS_MS;
-    return new Connection(openClient(input), owner, input, refreshEveryMs);
+    const client = openClient(where, credentials);
+    return new Connection(client, owner, where, refreshEveryMs, credentials);
   }
 
   /** The connection itself if `input` is one, else a new one as `open` makes it. @throws InvalidOptionError */
@@ -146,7 +167,25 @@ export class Connection implements SharedConnection {
           lazyConnect: true,
         } as RedisOptions);
     client.on('error', () => {});
+    if (this.credentials) {
+      this.#opened.add(client);
+      client.once('end', () => this.#opened.delete(client));
+    }
     return client;
+  }
+
+  /**
+   * Has all connections that are open authenticate again. One that subscribes may not call AUTH: the server closes it
+   * when its credential ends, and another one is opened in its place.
+   */
+  #authenticate({ username, password }: KnownCredential): void {
+    const { client } = this;
+    const own = client instanceof Cluster ? client.nodes('all') : [client];
+    for (const one of [...own, ...this.#opened]) {
+      // If it is refused, the server closes the connection in time, and the next attempt reports why.
+      if (one.status === 'ready' && one.mode !== 'subscriber')
+        one.auth(username, password).catch(() => {});
+    }
   }
 
   /** Which server has `key`: 'standalone', or 'host:port' of the master of its hash slot. */

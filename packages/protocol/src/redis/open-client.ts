@@ -3,11 +3,17 @@ import { isNearly } from '../common/nearly.js';
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
 import { HIDDEN } from '../contract/shown-value.js';
+import { authenticating } from './authenticating.js';
 import type { Client } from './client.js';
-import { Cluster, Redis } from './ioredis.js';
+import { byName } from './cluster/by-name.js';
+import { Credentials, type CredentialsProvider } from './credentials.js';
+import { Cluster, Redis, SentinelConnector } from './ioredis.js';
 import { connectorOf } from './own-server.js';
+import { PlainConnector } from './plain-connector.js';
 import {
+  asRedisUrl,
   disagree,
+  hasSignIn,
   hasWrongEscape,
   hasWrongPort,
   isDb,
@@ -22,17 +28,46 @@ import { isWatched, SentinelWatch } from './sentinel-watch.js';
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
  * of a cluster with commas between them, Sentinels (`redis-sentinel://host,host/NAME`), ioredis options,
- * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. The db of such a client
- * is the one that it chose last when a worker starts or a wait begins: `select` another one before, not meanwhile, as
+ * the nodes of a cluster, or an ioredis client of yours (`valkey://` means the same as `redis://`). User and password
+ * that change are given by `credentials`, beside the `url`, the ioredis options or the nodes. A client of yours is never closed by Piecework. Its db is the one that it chose last when a worker starts or a wait begins: `select` another one before, not meanwhile, as
  * blocking reads have connections of their own. Refused are a key
  * prefix, reads from replicas (`scaleReads`), and replies of another shape: `replyMapping: 'resp3'` and
  * `stringNumbers`.
  */
 export type RedisInput =
   | string
-  | RedisOptions
-  | { readonly nodes: readonly { host: string; port: number }[]; readonly options?: ClusterOptions }
+  | { readonly url: string; readonly credentials: CredentialsProvider }
+  | (RedisOptions & { readonly credentials?: CredentialsProvider | undefined })
+  | {
+      readonly nodes: readonly { host: string; port: number }[];
+      readonly options?: ClusterOptions;
+      readonly credentials?: CredentialsProvider | undefined;
+    }
   | Client;
+
+/** Where a client of ours connects to. */
+export type Where =
+  | string
+  | RedisOptions
+  | {
+      readonly nodes: readonly { host: string; port: number }[];
+      readonly options?: ClusterOptions;
+    };
+
+/** Takes an input apart, with the schemes of Valkey as those of Redis. */
+export function apart(input: Exclude<RedisInput, Client>): {
+  readonly where: Where;
+  readonly credentials: Credentials | undefined;
+} {
+  if (typeof input === 'string') return { where: asRedisUrl(input), credentials: undefined };
+  const {
+    credentials: provider,
+    url,
+    ...rest
+  } = input as { credentials?: CredentialsProvider; url?: string };
+  const where = provider && url !== undefined ? asRedisUrl(url) : rest;
+  return { where, credentials: provider && Credentials.of(provider) };
+}
 
 export const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
@@ -79,38 +114,50 @@ const ANEW = {
  */
 const REDIRECTIONS = { maxRedirections: 5, retryDelayOnClusterDown: 0 };
 
+const OF_CLUSTERS = { ...REDIRECTIONS, dnsLookup: byName };
+
+type Connector = NonNullable<RedisOptions['Connector']>;
+
 /** A client that is not connected yet. */
-export function openClient(input: Exclude<RedisInput, Client>): Client {
+export function openClient(input: Where, credentials?: Credentials): Client {
   const own = { protocol: 2 as const, lazyConnect: true };
+  const by = (Connector: Connector | undefined, Default: Connector = PlainConnector) =>
+    credentials
+      ? { Connector: authenticating(Connector ?? Default, credentials) }
+      : Connector && { Connector };
   if (typeof input === 'string') {
     const urls = nodeUrls(input);
-    if (urls.length > 1) return openCluster(urls);
-    if (namesSentinels(input)) return openClient(sentinelsOf(input) as RedisOptions);
+    if (urls.length > 1) return openCluster(urls, by(undefined));
+    if (namesSentinels(input)) return openClient(sentinelsOf(input) as RedisOptions, credentials);
     return new Redis(input.replace(/^unix:\/\//, ''), {
-      ...{ ...ANSWER, ...ANEW, ...own, ...connectorOf(input) },
+      ...{ ...ANSWER, ...ANEW, ...own, ...by(connectorOf(input).Connector) },
     });
   }
   if ('nodes' in input && input.nodes) {
     const redisOptions = {
       ...ANSWER,
       ...input.options?.redisOptions,
+      ...by(input.options?.redisOptions?.Connector),
       protocol: 2,
     } as RedisOptions;
     const own = { redisOptions, lazyConnect: true, slotsRefreshInterval: 0 };
-    const options = { ...REDIRECTIONS, ...input.options, ...own } as ClusterOptions;
+    const options = { ...OF_CLUSTERS, ...input.options, ...own } as ClusterOptions;
     return new Cluster([...input.nodes], options);
   }
   const given = { ...(input as RedisOptions), ...own, ...connectorOf(input) };
   const options = { ...ANSWER, ...ANEW, ...given } as RedisOptions;
-  if (!isWatched(options) || options.Connector) return new Redis(options);
+  if (!isWatched(options) || options.Connector) {
+    const Default = options.sentinels ? (SentinelConnector as unknown as Connector) : undefined;
+    return new Redis({ ...options, ...by(options.Connector, Default) });
+  }
   const watch = new SentinelWatch(options);
-  const client = new Redis({ ...options, Connector: watch.Connector });
+  const client = new Redis({ ...options, ...by(watch.Connector) });
   client.on('end', watch.hush);
   return client;
 }
 
 /** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
-function openCluster(urls: readonly string[]): Cluster {
+function openCluster(urls: readonly string[], connector: RedisOptions = {}): Cluster {
   const nodes = urls.map((text) => new URL(text));
   const [{ username = '', password = '', protocol = '' } = {}] = nodes;
   const redisOptions: RedisOptions = {
@@ -119,13 +166,14 @@ function openCluster(urls: readonly string[]): Cluster {
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
     ...(protocol === 'rediss:' ? { tls: {} } : {}),
+    ...connector,
   };
   const at = ({ hostname, port }: URL) => ({
     // A URL has an IPv6 address in brackets.
     host: hostname.replace(/^\[|\]$/g, ''),
     port: Number(port || 6379),
   });
-  return new Cluster(nodes.map(at), { ...REDIRECTIONS, redisOptions, lazyConnect: true });
+  return new Cluster(nodes.map(at), { ...OF_CLUSTERS, redisOptions, lazyConnect: true });
 }
 
 /** Refused options: with these our keys would not be found, or replies would have a shape that we do not read. */
@@ -188,28 +236,58 @@ const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(
 const OF_CLUSTER =
   'as URLs of a cluster one scheme and no options; user and password of the first URL hold for all, others repeat them or have none';
 
+const ALONE = 'a function, without a user or a password beside it';
+
+/** @throws InvalidOptionError when `credentials` is no function */
+function hasCredentials(input: object): boolean {
+  const { credentials } = input as { credentials?: unknown };
+  if (isClient(input) || credentials === undefined) return false;
+  if (typeof credentials !== 'function')
+    throw new InvalidOptionError('redis.credentials', HIDDEN, ALONE);
+  return true;
+}
+
+/** Checks `{ url, credentials }`. */
+function checkUrl(input: object): void {
+  const { url, credentials: _, ...others } = input as { url: unknown; credentials: unknown };
+  const [other] = Object.keys(others);
+  if (other !== undefined)
+    throw new InvalidOptionError(`redis.${other}`, HIDDEN, 'not beside redis.url');
+  if (typeof url !== 'string')
+    throw new InvalidOptionError('redis.url', HIDDEN, 'a URL, as redis alone may be');
+  checkText(asRedisUrl(url));
+  if (hasSignIn(asRedisUrl(url))) throw new InvalidOptionError('redis.credentials', HIDDEN, ALONE);
+}
+
+/** The forms of an input, in an error. */
+const FORMS =
+  'a redis:// URL (of a cluster: several, with commas), redis-sentinel://host,host/NAME, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
+
+/** @throws InvalidOptionError when a text is none of the forms, or has an option that is refused */
+function checkText(input: string): void {
+  if (wrongDb(input) !== undefined)
+    throw new InvalidOptionError(
+      'redis',
+      HIDDEN,
+      `as db ${DB}; in the URLs of a cluster 0 or none`,
+    );
+  if (hasWrongPort(input))
+    throw new InvalidOptionError('redis', HIDDEN, 'as port a whole number up to 65535');
+  if (!isRedisUrl(input)) throw new InvalidOptionError('redis', HIDDEN, FORMS);
+  if (hasWrongEscape(input))
+    throw new InvalidOptionError('redis', HIDDEN, 'with user and password %-encoded: % as %25');
+  for (const url of nodeUrls(input)) refuse(queryOf(url));
+  if (disagree(input)) throw new InvalidOptionError('redis', HIDDEN, OF_CLUSTER);
+}
+
 /** @throws InvalidOptionError when it is none of the forms, or has an option that is refused */
 export function checkInput(input: RedisInput): void {
-  const allowed =
-    'a redis:// URL (of a cluster: several, with commas), redis-sentinel://host,host/NAME, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
-    if (wrongDb(input) !== undefined)
-      throw new InvalidOptionError(
-        'redis',
-        HIDDEN,
-        `as db ${DB}; in the URLs of a cluster 0 or none`,
-      );
-    if (hasWrongPort(input))
-      throw new InvalidOptionError('redis', HIDDEN, 'as port a whole number up to 65535');
-    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', HIDDEN, allowed);
-    if (hasWrongEscape(input))
-      throw new InvalidOptionError('redis', HIDDEN, 'with user and password %-encoded: % as %25');
-    for (const url of nodeUrls(input)) refuse(queryOf(url));
-    if (disagree(input)) throw new InvalidOptionError('redis', HIDDEN, OF_CLUSTER);
+    checkText(asRedisUrl(input));
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new InvalidOptionError('redis', HIDDEN, allowed);
+    throw new InvalidOptionError('redis', HIDDEN, FORMS);
   }
   if (isOtherClient(input)) {
     const allowed =
@@ -227,13 +305,22 @@ export function checkInput(input: RedisInput): void {
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;
     if (!Array.isArray(nodes) || nodes.length === 0)
-      throw new InvalidOptionError('redis.nodes', HIDDEN, allowed);
+      throw new InvalidOptionError('redis.nodes', HIDDEN, FORMS);
   } else if (!isClient(input)) {
+    if (hasCredentials(input) && 'url' in input) {
+      checkUrl(input);
+      return;
+    }
     const { db } = input as { db?: unknown };
     if (db !== undefined && !isDb(db)) throw new InvalidOptionError('redis.db', db, DB);
     refuseMisspelled(input);
   }
   const { options } = input as { options?: ClusterOptions };
+  if (hasCredentials(input)) {
+    for (const given of [input as RedisOptions, options?.redisOptions])
+      if (given?.username !== undefined || given?.password !== undefined)
+        throw new InvalidOptionError('redis.credentials', HIDDEN, ALONE);
+  }
   for (const given of [input, options, options?.redisOptions]) refuse(given);
   const { scaleReads = 'master' } = options ?? {};
   if (scaleReads !== 'master') {

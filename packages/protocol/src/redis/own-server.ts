@@ -1,8 +1,8 @@
-import { createConnection, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { ownProcessRuns } from '../common/process-runs.js';
 import { ConnectionError } from '../contract/errors.js';
-import { AbstractConnector } from './ioredis.js';
+import { PlainConnector } from './plain-connector.js';
 
 /*
  * A server that this program, or its parent, started has a URL that contains its process id:
@@ -12,27 +12,20 @@ import { AbstractConnector } from './ioredis.js';
 
 type Options = RedisOptions & { readonly serverPid?: string };
 
-export class OwnServerConnector extends AbstractConnector {
-  readonly #options: Options;
+export class OwnServerConnector extends PlainConnector {
+  readonly #serverPid: string | undefined;
 
   constructor(options: unknown) {
-    const given = options as Options;
-    super(given.disconnectTimeout ?? 0);
-    this.#options = given;
+    super(options);
+    this.#serverPid = (options as Options).serverPid;
   }
 
   /** Rejects when the server has ended; then the client does not connect again. */
-  async connect(): Promise<Socket> {
+  override async connect(): Promise<Socket> {
     this.connecting = true;
-    const { host = '', port = 0, serverPid } = this.#options;
-    if (!ownProcessRuns(Number(serverPid)))
+    if (!ownProcessRuns(Number(this.#serverPid)))
       throw new ConnectionError('the Redis that was started here has ended');
-    const stream = createConnection({ host, port });
-    this.stream = stream;
-    stream.once('error', (error) => {
-      this.firstError = error;
-    });
-    return stream;
+    return super.connect();
   }
 }
 

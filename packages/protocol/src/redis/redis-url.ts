@@ -7,7 +7,7 @@ import type { RedisOptions } from 'ioredis';
  *
  *   redis-sentinel://[user:password@]host[:26379][,host[:26379]…]/NAME[/db][?sentinelPassword=…]
  *
- * (`rediss-sentinel://`: TLS to Sentinels and servers.) User, password and db are those of the servers; the
+ * (`valkey` may take the place of `redis` in each scheme; `rediss-sentinel://`: TLS to Sentinels and servers.) User, password and db are those of the servers; the
  * Sentinels' own are the query parameters `sentinelUsername` and `sentinelPassword`.
  *
  * The db number follows the host, or is the query parameter `db`; for a socket only the latter.
@@ -21,8 +21,13 @@ const OF_SENTINELS = ['sentinelUsername', 'sentinelPassword'];
 
 /** Whether a text is one of the forms that say where Redis is. */
 export function isRedisUrl(text: string): boolean {
-  return hasForm(text) && wrongDb(text) === undefined;
+  const url = asRedisUrl(text);
+  return hasForm(url) && wrongDb(url) === undefined;
 }
+
+/** The same with `redis` for `valkey` in each scheme. Everything else here knows only that. */
+export const asRedisUrl = (text: string): string =>
+  text.replace(/(^|,)valkey(?=s?(?:-sentinel)?:\/\/)/g, '$1redis');
 
 function hasForm(text: string): boolean {
   // With a password it is a URL without its scheme: its path would be in each error of the connection.
@@ -81,6 +86,10 @@ export function disagree(text: string): boolean {
     others.some((url) => ![':', signIn(first)].includes(signIn(url)))
   );
 }
+
+/** Whether any of the URLs has a user or a password. */
+export const hasSignIn = (text: string): boolean =>
+  nodeUrls(text).some((url) => /^\w+(?:-sentinel)?:\/\/[^/?]*@/.test(url));
 
 /** The db of a URL, as ioredis reads it: the path takes precedence over the query. */
 function dbOf(url: string): string | undefined {

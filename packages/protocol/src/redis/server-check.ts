@@ -7,7 +7,7 @@ import { whyDown, whyNoCluster } from './cluster/cluster-state.js';
 import { Cluster, type Redis } from './ioredis.js';
 import { sentinelsFailed } from './ioredis-internals/error-texts.js';
 import { cancelReconnect, selectedDb } from './ioredis-internals/node-internals.js';
-import type { RedisInput } from './open-client.js';
+import type { Where } from './open-client.js';
 import { redisError } from './redis-error.js';
 import { connectError } from './sentinel-error.js';
 import { infoField, isLoading, loadingError, refuseUnfit } from './server-info.js';
@@ -72,7 +72,7 @@ export class ServerCheck {
   readonly client: Client;
   readonly #owned: boolean;
   /** Where the client was opened; undefined: it was passed in. */
-  readonly #input: RedisInput | undefined;
+  readonly #input: Where | undefined;
   #checked: Promise<void> | undefined;
   #isChecked = false;
   /** When the last check began, by the clock of this process, and what it found wrong. */
@@ -84,7 +84,7 @@ export class ServerCheck {
     this.#trouble = connectError(error, this.client).message;
   };
 
-  constructor(client: Client, input: RedisInput | undefined) {
+  constructor(client: Client, input: Where | undefined) {
     this.client = client;
     this.#input = input;
     this.#owned = input !== undefined;

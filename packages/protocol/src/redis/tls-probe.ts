@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { RedisInput } from './open-client.js';
+import type { Where } from './open-client.js';
 import { nodeUrls, sentinelsOf } from './redis-url.js';
 
 /*
@@ -18,7 +18,7 @@ interface Place {
 }
 
 /** Explains that the first server of `input` needs TLS, or does not speak it, if that is the cause; else undefined. */
-export async function wrongWay(input: RedisInput): Promise<string | undefined> {
+export async function wrongWay(input: Where): Promise<string | undefined> {
   const place = placeOf(input);
   if (!place) return undefined;
   const { host, port, tls } = place;
@@ -32,7 +32,7 @@ export async function wrongWay(input: RedisInput): Promise<string | undefined> {
     : undefined;
 }
 
-function placeOf(input: RedisInput): Place | undefined {
+function placeOf(input: Where): Place | undefined {
   if (typeof input === 'string') {
     const [first = ''] = nodeUrls(input);
     const { sentinels, tls } = sentinelsOf(first) ?? {};

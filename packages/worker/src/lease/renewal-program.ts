@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
   beatMs,
   blockedAfterMs,
   type CloneableSettings,
   Connection,
+  type KnownCredential,
   PieceworkError,
   type RedisInput,
   renewAfterMs,
@@ -23,6 +25,8 @@ import { RenewalTable } from './renewal-table.js';
 
 export interface RenewalOrder {
   readonly settings: CloneableSettings;
+  /** The last answer of `credentials`; undefined: user and password are among the settings. */
+  readonly credential: KnownCredential | undefined;
   readonly memory: SharedArrayBuffer;
   /** Boot id of the worker. */
   readonly worker: string;
@@ -32,10 +36,13 @@ export interface RenewalOrder {
   readonly loadAfterMs: number;
 }
 
-/** A message of the thread: why it cannot renew, '' when it can. */
+/** A message of the thread: why it cannot renew, '' when it can; undefined: it asks for a credential. */
 export interface RenewalNews {
-  readonly down: string;
+  readonly down?: string;
 }
+
+/** How long the main thread may take to answer, in ms: while it is blocked, the thread has to connect. */
+const CREDENTIAL_MS = 500;
 
 interface Asked {
   readonly id: string;
@@ -45,7 +52,7 @@ interface Asked {
   ended: boolean;
 }
 
-const { settings, memory, worker, leaseMs, maxBlockMs } = workerData as RenewalOrder;
+const { settings, credential, memory, worker, leaseMs, maxBlockMs } = workerData as RenewalOrder;
 const table = new RenewalTable(memory);
 const third = BigInt(Math.floor(renewAfterMs(leaseMs) * 1e6));
 const asked = new Map<number, Asked>();
@@ -56,9 +63,26 @@ const now = {
   autoResendUnfulfilledCommands: false,
   connectionName: 'piecework-renewal',
 } as const;
+/**
+ * Asks the main thread, which alone can call `credentials`. While that is blocked, it is the latest answer, which most
+ * servers accept for some time after a change.
+ */
+async function credentials(): Promise<KnownCredential> {
+  const answered = new Promise<void>((resolve) => parentPort?.once('message', () => resolve()));
+  parentPort?.postMessage({} satisfies RenewalNews);
+  await Promise.race([answered, sleep(CREDENTIAL_MS)]);
+  return latest as KnownCredential;
+}
+
+let latest = credential;
+parentPort?.on('message', (known: KnownCredential) => {
+  latest = known;
+});
+
 const connection = Connection.open(
   ('nodes' in settings
     ? {
+        ...(credential && { credentials }),
         nodes: settings.nodes,
         options: {
           ...settings.options,
@@ -66,7 +90,10 @@ const connection = Connection.open(
           redisOptions: { ...settings.options.redisOptions, ...now },
         },
       }
-    : { ...settings, ...now, maxRetriesPerRequest: 0 }) as RedisInput,
+    : {
+        ...(credential && { credentials }),
+        ...{ ...settings, ...now, maxRetriesPerRequest: 0 },
+      }) as RedisInput,
 );
 
 function report(down: string): void {

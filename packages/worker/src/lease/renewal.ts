@@ -1,5 +1,5 @@
 import { Worker as Thread } from 'node:worker_threads';
-import { beatMs, type Client, cloneableSettings } from '@piecework/protocol';
+import { beatMs, type Connection, cloneableSettings } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { RenewalNews, RenewalOrder } from './renewal-program.js';
 import { RenewalTable } from './renewal-table.js';
@@ -12,7 +12,7 @@ const LONG_LEASE_MS = 10_000;
 const BEAT_MS = 250;
 
 export interface RenewalOptions {
-  readonly client: Client;
+  readonly connection: Connection;
   /** Boot id of the worker. */
   readonly worker: string;
   readonly leaseMs: number;
@@ -109,15 +109,18 @@ export class Renewal {
   }
 
   #begin(): void {
-    const { client, worker, leaseMs, maxBlockMs, logger } = this.#options;
+    const { connection, worker, leaseMs, maxBlockMs, logger } = this.#options;
     if (this.#begun || this.#closed || maxBlockMs === 0) return;
     this.#begun = true;
     const { memory } = this.#table;
     this.#table.beat();
     try {
-      const settings = cloneableSettings(client);
+      const settings = cloneableSettings(connection.client);
       const loadAfterMs = leaseMs < LONG_LEASE_MS ? 0 : beatMs(leaseMs);
-      const order: RenewalOrder = { settings, memory, worker, leaseMs, maxBlockMs, loadAfterMs };
+      const credential = connection.credentials?.latest;
+      const order: RenewalOrder = {
+        ...{ settings, credential, memory, worker, leaseMs, maxBlockMs, loadAfterMs },
+      };
       this.#thread = new Thread(new URL('./renewal-thread.js', import.meta.url), {
         workerData: order,
         resourceLimits: LIMITS,
@@ -127,7 +130,15 @@ export class Renewal {
       this.#failed(`the settings of the connection cannot be given to one: ${messageOf(error)}`);
       return;
     }
-    this.#thread.on('message', ({ down }: RenewalNews) => {
+    const thread = this.#thread;
+    const stop = connection.credentials?.onAnswer((known) => thread.postMessage(known));
+    if (stop) thread.once('exit', stop);
+    thread.on('message', ({ down }: RenewalNews) => {
+      if (down === undefined) {
+        // It connects, and cannot call a function of this thread. If that fails, it tries again.
+        connection.credentials?.get().catch(() => {});
+        return;
+      }
       if (down !== '' && this.#down === '') logger.warn({ why: down }, 'renewal thread cut off');
       this.#down = down;
     });

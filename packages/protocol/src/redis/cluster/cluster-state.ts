@@ -1,7 +1,7 @@
 import type { ClusterNode, RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
-import { cloneableSettings } from '../cloneable-settings.js';
 import { type Cluster, Redis } from '../ioredis.js';
+import { namedNodes } from '../ioredis-internals/cluster-internals.js';
 
 /*
  * A cluster client does not accept a cluster with unserved hash slots, and does not report it: it reconnects again and
@@ -15,7 +15,7 @@ const ASK_MS = 1_000;
 /** Why the cluster is down according to one of its nodes ("127.0.0.1:7001 …"); undefined when none says so. */
 export async function whyDown(cluster: Cluster): Promise<string | undefined> {
   const said = await Promise.all(
-    nodesOf(cluster).map(async (node) => {
+    aloneAtNodes(cluster).map(async (node) => {
       const info = await ask(node, async (client) => String(await client.cluster('INFO')));
       const field = (name: string) => new RegExp(`^${name}:(\\w+)`, 'm').exec(info ?? '')?.[1];
       if (field('cluster_state') !== 'fail') return undefined;
@@ -30,7 +30,7 @@ export async function whyDown(cluster: Cluster): Promise<string | undefined> {
  * answer.
  */
 export async function whyNoCluster(cluster: Cluster): Promise<string | undefined> {
-  const nodes = new Map(nodesOf(cluster).map((node) => [placeOf(node), node]));
+  const nodes = new Map(aloneAtNodes(cluster).map((node) => [placeOf(node), node]));
   const known = await Promise.all(
     [...nodes].map(async ([place, node]) => ({ place, ids: await ask(node, knownIds) })),
   );
@@ -61,17 +61,13 @@ async function knownIds(client: Redis): Promise<Set<string> | 'single'> {
 
 const placeOf = ({ host = '127.0.0.1', port }: RedisOptions) => `${host}:${port}`;
 
-/** Options to connect to each node that the user named; none when the settings contain code. */
-function nodesOf(cluster: Cluster): RedisOptions[] {
-  try {
-    const settings = cloneableSettings(cluster);
-    if (!('nodes' in settings)) return [];
-    const at = (node: ClusterNode): RedisOptions =>
-      typeof node === 'object' ? node : { port: Number(node) };
-    return settings.nodes.map((node) => ({ ...settings.options.redisOptions, ...at(node) }));
-  } catch {
-    return [];
-  }
+/** Options to connect to each node that the user named, alone. */
+export function aloneAtNodes(cluster: Cluster): RedisOptions[] {
+  const at = (node: ClusterNode): RedisOptions =>
+    typeof node === 'object' ? node : { port: Number(node) };
+  const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 } as const;
+  const { redisOptions } = cluster.options;
+  return namedNodes(cluster).map((node) => ({ ...redisOptions, ...at(node), ...once }));
 }
 
 /** What one node answers; undefined: nothing, or an error. */
@@ -79,9 +75,8 @@ async function ask<T>(
   node: RedisOptions,
   call: (client: Redis) => Promise<T>,
 ): Promise<T | undefined> {
-  const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 } as const;
   // A longer timer would keep the process from ending.
-  const client = new Redis({ ...node, ...once, disconnectTimeout: 50 });
+  const client = new Redis({ ...node, disconnectTimeout: 50 });
   client.on('error', () => {});
   const answer = client
     .connect()

@@ -1,11 +1,5 @@
-import {
-  Cluster,
-  type Connection,
-  cloneableSettings,
-  Redis,
-  redisError,
-} from '@piecework/protocol';
-import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
+import { aloneAtNodes, Cluster, type Connection, Redis, redisError } from '@piecework/protocol';
+import type { RedisOptions } from 'ioredis';
 import { error, type Finding, many, ok, some, warning } from '../finding.js';
 import { Info, type Server } from './servers.js';
 
@@ -35,9 +29,7 @@ export async function checkCluster(
  */
 export async function checkBrokenCluster({ client }: Connection, why: string): Promise<Finding[]> {
   if (!(client instanceof Cluster)) return [];
-  const settings = cloneableSettings(client);
-  if (!('nodes' in settings)) return [];
-  const asked = await Promise.all(settings.nodes.map((at) => askAlone(at, settings.options)));
+  const asked = await Promise.all(aloneAtNodes(client).map(askAlone));
   const seen = asked.filter((view) => view !== undefined);
   if (seen.length === 0) return [];
   const advice = 'repair the cluster; the findings below say where';
@@ -49,10 +41,8 @@ export async function checkBrokenCluster({ client }: Connection, why: string): P
   ];
 }
 
-async function askAlone(node: ClusterNode, options: ClusterOptions): Promise<View | undefined> {
-  const at = typeof node === 'object' ? node : { port: Number(node) };
-  const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 };
-  const client = new Redis({ ...options.redisOptions, ...at, ...once } as RedisOptions);
+async function askAlone(at: RedisOptions): Promise<View | undefined> {
+  const client = new Redis(at);
   client.on('error', () => {});
   try {
     await client.connect();
