@@ -11,6 +11,7 @@ import { Connection } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
+import { STARTS, startCli } from '../support/cli.js';
 import { type Flow, gate, numbers, RENEWAL_THREAD, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -94,6 +95,27 @@ test('a password that changes again and again stops no work, also where handlers
   expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 600 } });
   await until(() => ran.length >= 600);
   expect([...ran].sort((a, b) => a - b)).toEqual(numbers(600));
+});
+
+describe('a password that changes without `credentials`', () => {
+  test.for([[[]], [['--processes', '2']]])(
+    'ends a worker process, which says what to do: %j',
+    async ([more = []], { flow }) => {
+      const { url, operator } = await started(flow);
+      const redis = url.replace('redis://', 'redis://app:p0@');
+      const args = ['worker', '--exec', 'cat', '--queue', flow.queue, '--log-format', 'json'];
+      const worker = startCli([...args, ...(more as string[])], { redis });
+      flow.after(() => worker.child.kill('SIGKILL'));
+      await until(() => /worker (processes )?started"/.test(worker.said.stderr), STARTS);
+      await operator.call('ACL', 'SETUSER', 'app', '>p1', '<p0');
+      await operator.client('KILL', 'USER', 'app');
+      const { code, stderr } = await worker.finished;
+      expect(code).toBe(1);
+      const last = JSON.parse(stderr.trim().split('\n').at(-1) as string);
+      expect(last).toMatchObject({ level: 60, code: 'PASSWORD' });
+      expect(last.msg).toMatch(/WRONGPASS .*operations\.md#passwords-that-change/);
+    },
+  );
 });
 
 describe('`credentials`', () => {

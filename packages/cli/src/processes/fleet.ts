@@ -235,7 +235,8 @@ export class WorkerFleet implements AsyncDisposable {
     this.#awaitAtClose(noted.then(() => {}));
     const said = `worker process ${pid} ${why}`;
     const delayMs = this.#budget.spend(place.index, worker !== undefined);
-    if (this.#starting && wrong) {
+    // All processes have the same URL, so another one would have the same password.
+    if (wrong && (this.#starting || wrong.code === 'PASSWORD')) {
       this.#startNoMore();
       this.#onLost?.(new PieceworkError(wrong.why, wrong));
       return;

@@ -12,6 +12,9 @@ import { openEndpoints } from './endpoints.js';
 import { trimWhenIdle } from './trim-memory.js';
 import { MEASURES, type WorkerNews } from './worker-process.js';
 
+/** How long a server may refuse the password of a running worker until the process ends, in ms. */
+const REFUSED_MS = 5_000;
+
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
 export async function runWorker(
   redis: string,
@@ -78,6 +81,16 @@ async function serve(
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
       if (signal.aborted) return void close();
       signal.addEventListener('abort', () => void close());
+      let refused: NodeJS.Timeout | undefined;
+      worker.on('error', (error) => {
+        if (!isRefused(error)) return;
+        // Its URL does not change: only a new process may have another one.
+        // cure: a worker whose password is refused ends
+        refused ??= setTimeout(() => {
+          refused = undefined;
+          if (!worker.health().ready) reject(error);
+        }, REFUSED_MS).unref();
+      });
       worker.start().then(
         () => {
           trimWhenIdle(() => worker.health().running === 0);
@@ -121,8 +134,13 @@ function notifyProgress(worker: Worker): void {
   });
 }
 
+/** Whether the server refused user or password. */
+const isRefused = (error: unknown): error is PieceworkError =>
+  error instanceof PieceworkError && error.code === 'PASSWORD';
+
 function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
   if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
+  if (isRefused(thrown)) return { why: withCause(thrown), wrong: 'PASSWORD' };
   if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
   return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
 }

@@ -36,7 +36,7 @@ export interface WorkerNews {
     readonly blockMs: number;
     readonly drainMs: number;
   };
-  /** Why it could not start. `wrong`: the error code, when the command is wrong and every process would fail. */
+  /** Why it could not start, or ends. `wrong`: the error code, when every process would fail. */
   readonly failed?: { readonly why: string; readonly wrong?: string };
   /** A sub-request has succeeded or failed, and Redis has stored the outcome. */
   readonly settled?: true;
@@ -52,7 +52,7 @@ export interface ProcessEnd {
   /** In words that continue "worker process 4711 …". */
   readonly why: string;
   readonly cause: CrashCause;
-  /** Set when the command is wrong, so that every process would fail. */
+  /** Set when the command or the password is wrong, so that every process would fail. */
   readonly wrong?: { readonly why: string; readonly code: string };
   /** Its worker in Redis; undefined when it was never ready. */
   readonly worker: EndedWorker | undefined;
@@ -257,7 +257,7 @@ export class WorkerProcess {
     if (this.#failed) {
       const { why, wrong: code } = this.#failed;
       const wrong = code === undefined ? {} : { wrong: { why, code } };
-      return { ...about, why: `could not start: ${why}`, cause, ...wrong };
+      return { ...about, why: `${this.#worker ? 'ended' : 'could not start'}: ${why}`, cause, ...wrong };
     }
     if (this.#unfitMs > this.#limitMs) {
       const seconds = Math.round(this.#unfitMs / 1_000);

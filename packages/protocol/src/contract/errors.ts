@@ -378,6 +378,7 @@ export class ServerError extends PieceworkError {
         | 'NO_REPLICA'
         | 'NO_FSYNC'
         | 'NO_RIGHT'
+        | 'PASSWORD'
         | 'NO_DB'
         | 'REDIS';
       retryable?: boolean;

@@ -2,6 +2,7 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
+import { ServerError } from '../contract/errors.js';
 import type { Credentials, KnownCredential } from './credentials.js';
 
 /*
@@ -78,7 +79,11 @@ async function authenticate(
     milliseconds,
     message: new Error('connect ETIMEDOUT'),
   });
-  if (said.startsWith('-') && !NEEDS_NONE.test(said)) throw new Error(said.slice(1));
+  if (!said.startsWith('-') || NEEDS_NONE.test(said)) return;
+  throw new ServerError(
+    `connect: the server refuses what \`credentials\` answered: ${said.slice(1)}`,
+    { code: 'PASSWORD', retryable: true },
+  );
 }
 
 /** The first reply on a connection. After it nothing is read, until its client does. */

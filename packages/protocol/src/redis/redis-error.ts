@@ -8,6 +8,9 @@ const PASSING = /^(LOADING|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|ERR max number of c
 const ON_ITS_WAY = /^(TRYAGAIN|MOVED|ASK)\b/;
 const DOWN = /^(CLUSTERDOWN|MASTERDOWN)\b/;
 
+/** The server knows no such user, or the password is another one, as after a change. */
+const UNAUTHENTICATED = /^(NOAUTH|WRONGPASS)\b/;
+
 /** The reply to a SELECT of a db that does not exist. */
 const NO_DB = /^ERR (DB index is out of range|invalid DB index)/;
 
@@ -25,7 +28,7 @@ const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
   ],
   [
     /^WRONGPASS/,
-    'Correct user and password in the URL; special characters in it need %-encoding (piecework dev prints a new URL at each start)',
+    'Correct user and password in the URL; special characters in it need %-encoding (piecework dev prints a new URL at each start; for passwords that change see docs/operations.md#passwords-that-change)',
   ],
   [
     /self.signed certificate|unable to (get|verify)/i,
@@ -107,7 +110,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
   }
   const cure = CURES.find(([said]) => said.test(message))?.[1];
   return new ServerError(`${doing}: ${message.trim()}${cure ? ` ${cure}` : ''}`, {
-    code: 'REDIS',
+    code: UNAUTHENTICATED.test(message) ? 'PASSWORD' : 'REDIS',
     retryable: PASSING.test(message),
   });
 }
