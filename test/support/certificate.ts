@@ -25,8 +25,17 @@ export const tlsSettings = (
   ...['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', certFile],
 ];
 
-/** Makes one, and writes it into a folder: servers read files. */
-export async function makeCertificate(folder: string): Promise<Certificate> {
+const HERE = [
+  { type: 2, value: 'localhost' },
+  { type: 7, ip: '127.0.0.1' },
+] as const;
+
+/** Makes one, and writes it into a folder: servers read files. `names`: the host names that it has; no address then. */
+export async function makeCertificate(
+  folder: string,
+  names?: readonly string[],
+): Promise<Certificate> {
+  const altNames = names?.map((value) => ({ type: 2 as const, value })) ?? [...HERE];
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'piecework test' }], {
     keyType: 'ec',
     algorithm: 'sha256',
@@ -34,10 +43,7 @@ export async function makeCertificate(folder: string): Promise<Certificate> {
       { name: 'basicConstraints', cA: true },
       {
         name: 'subjectAltName',
-        altNames: [
-          { type: 2, value: 'localhost' },
-          { type: 7, ip: '127.0.0.1' },
-        ],
+        altNames,
       },
     ],
   });
