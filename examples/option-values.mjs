@@ -15,6 +15,6 @@ export function name(text) {
 }
 
 export function redis(text) {
-  if (/^(rediss?(-sentinel)?:\/\/|unix:\/\/|\/)./.test(text)) return text;
+  if (/^((redis|valkey)s?(-sentinel)?:\/\/|unix:\/\/|\/)./.test(text)) return text;
   throw new InvalidArgumentError('A redis:// URL is needed.');
 }

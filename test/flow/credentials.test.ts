@@ -36,7 +36,9 @@ async function started(flow: Flow) {
 
 /** Connections of `app` and others, as the server lists them: id, name and user. */
 async function listed(operator: Redis) {
-  const lines = String(await operator.client('LIST')).trim().split('\n');
+  const lines = String(await operator.client('LIST'))
+    .trim()
+    .split('\n');
   const all = lines.map((line) => {
     const of = (field: string) => new RegExp(`\\b${field}=(\\S*)`).exec(line)?.[1] ?? '';
     return { id: of('id'), name: of('name'), user: of('user'), ssub: Number(of('ssub')) };
@@ -64,7 +66,14 @@ test('a password that changes again and again stops no work, also where handlers
   };
   await write('p0');
   // The thread renews while the loop is blocked, for longer than a third of the lease.
-  const settings = { url, queue: flow.queue, file, leaseMs: 4_000, blockMs: 2_000, blockEvery: 150 };
+  const settings = {
+    url,
+    queue: flow.queue,
+    file,
+    leaseMs: 4_000,
+    blockMs: 2_000,
+    blockEvery: 150,
+  };
   const workers = [1, 2].map(() => startProgram(flow, 'rotating-worker', settings));
   for (const worker of workers) expect(await worker.said()).toEqual({ started: true });
   await using pw = new Piecework({
@@ -89,8 +98,8 @@ test('a password that changes again and again stops no work, also where handlers
     if (old) await operator.call('ACL', 'SETUSER', 'app', `<${old}`);
     passwords.push(next);
     await write(next);
-    await operator.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await operator.client('KILL', 'TYPE', 'pubsub');
+    await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   }
   expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 600 } });
   await until(() => ran.length >= 600);
@@ -98,24 +107,26 @@ test('a password that changes again and again stops no work, also where handlers
 });
 
 describe('a password that changes without `credentials`', () => {
-  test.for([[[]], [['--processes', '2']]])(
-    'ends a worker process, which says what to do: %j',
-    async ([more = []], { flow }) => {
-      const { url, operator } = await started(flow);
-      const redis = url.replace('redis://', 'redis://app:p0@');
-      const args = ['worker', '--exec', 'cat', '--queue', flow.queue, '--log-format', 'json'];
-      const worker = startCli([...args, ...(more as string[])], { redis });
-      flow.after(() => worker.child.kill('SIGKILL'));
-      await until(() => /worker (processes )?started"/.test(worker.said.stderr), STARTS);
-      await operator.call('ACL', 'SETUSER', 'app', '>p1', '<p0');
-      await operator.client('KILL', 'USER', 'app');
-      const { code, stderr } = await worker.finished;
-      expect(code).toBe(1);
-      const last = JSON.parse(stderr.trim().split('\n').at(-1) as string);
-      expect(last).toMatchObject({ level: 60, code: 'PASSWORD' });
-      expect(last.msg).toMatch(/WRONGPASS .*operations\.md#passwords-that-change/);
-    },
-  );
+  const ends = async (flow: Flow, more: readonly string[]) => {
+    const { url, operator } = await started(flow);
+    const redis = url.replace('redis://', 'redis://app:p0@');
+    const args = ['worker', '--exec', 'cat', '--queue', flow.queue, '--log-format', 'json'];
+    const worker = startCli([...args, ...more], { redis });
+    flow.after(() => worker.child.kill('SIGKILL'));
+    await until(() => /worker (processes )?started"/.test(worker.said.stderr), STARTS);
+    await operator.call('ACL', 'SETUSER', 'app', '>p1', '<p0');
+    await operator.client('KILL', 'USER', 'app');
+    const { code, stderr } = await worker.finished;
+    expect(code).toBe(1);
+    const last = JSON.parse(stderr.trim().split('\n').at(-1) as string);
+    expect(last).toMatchObject({ level: 60, code: 'PASSWORD' });
+    expect(last.msg).toMatch(/WRONGPASS .*operations\.md#passwords-that-change/);
+  };
+
+  test('ends a worker process, which says what to do', ({ flow }) => ends(flow, []));
+
+  test('ends worker processes and their parent, which says what to do', ({ flow }) =>
+    ends(flow, ['--processes', '2']));
 });
 
 describe('`credentials`', () => {
@@ -189,7 +200,12 @@ describe('`credentials`', () => {
       () => new Promise(() => {}),
       () => ({ username: 'app', password: 'wrong' }),
     ];
-    const says = [/`credentials` failed: no vault/, /has to answer/, /did not answer within/, /WRONGPASS/];
+    const says = [
+      /`credentials` failed: no vault/,
+      /has to answer/,
+      /did not answer within/,
+      /WRONGPASS/,
+    ];
     const check = async (answer: () => unknown) => {
       let first = true;
       const credentials = () => {
@@ -215,7 +231,11 @@ describe('`credentials`', () => {
       { url: 'redis://user:pass@localhost', credentials },
       { url: 'redis://localhost', password: 'x', credentials },
       { host: 'localhost', password: 'x', credentials },
-      { nodes: [{ host: 'localhost', port: 1 }], options: { redisOptions: { username: 'x' } }, credentials },
+      {
+        nodes: [{ host: 'localhost', port: 1 }],
+        options: { redisOptions: { username: 'x' } },
+        credentials,
+      },
       { url: 'redis://localhost', credentials: 'x' },
       { url: 'nothing', credentials },
     ])

@@ -219,3 +219,35 @@ it('clients of other libraries are refused, and not asked', () => {
     expect(open).toThrow(expect.not.stringContaining('secret'));
   }
 });
+
+describe('a URL of Valkey', () => {
+  it.each([
+    'redis://u:p@h:1/2',
+    'rediss://h',
+    'redis://u:p@a:1,redis://b:2',
+    'rediss://a,rediss://b',
+    'redis-sentinel://u:p@a,b/g/3',
+    'rediss-sentinel://a/g',
+  ])('means what %s means', (url) => {
+    const valkey = url.replaceAll('redis', 'valkey');
+    expect(isRedisUrl(valkey)).toBe(true);
+    const [known, same] = [url, valkey].map((text) => {
+      const { client } = Connection.open(text);
+      const { Connector: _, ...options } = client.options as { Connector?: unknown };
+      client.disconnect();
+      return { kind: client.constructor.name, options: inspect(options, { depth: 5 }) };
+    });
+    expect(same).toEqual(known);
+  });
+
+  it('is refused as that of Redis would be', () => {
+    for (const wrong of [
+      'valkey:',
+      'valkey://h/x',
+      'valkeys://h:99999',
+      'valkeyss://h',
+      'xvalkey://h',
+    ])
+      expect(() => Connection.open(wrong), wrong).toThrow(InvalidOptionError);
+  });
+});

@@ -9,6 +9,11 @@ export const codeCommandLine = [
     change: 'never',
   },
   {
+    cure: 'a worker whose password is refused ends',
+    test: 'test/flow/credentials.test.ts',
+    name: 'ends a worker process, which says what to do',
+  },
+  {
     cure: 'the exit of a process is recorded at once',
     test: 'test/crash/suspects.test.ts',
     name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',

@@ -8,6 +8,12 @@ const SIGNALS = 'test/flow/signals.test.ts';
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeProtocol = [
   {
+    cure: 'nodes of a cluster are connected to by their names',
+    test: 'test/flow/named-cluster.test.ts',
+    name: 'is used by the command line with the URLs of some nodes',
+    change: { becomes: 'undefined' },
+  },
+  {
     cure: 'all connections leave a master that is replaced',
     test: CONNECTIONS,
     name: 'every connection leaves a master that hands over before it is demoted',

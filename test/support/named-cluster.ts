@@ -25,7 +25,9 @@ export interface NamedCluster extends AsyncDisposable {
 export async function startNamedCluster(endpoint: 'hostname' | 'ip'): Promise<NamedCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-named-'));
   const { cert, certFile, keyFile } = await makeCertificate(folder, ['localhost']);
-  const started = await Promise.all([1, 2, 3].map(() => startNode(endpoint, { certFile, keyFile })));
+  const started = await Promise.all(
+    [1, 2, 3].map(() => startNode(endpoint, { certFile, keyFile })),
+  );
   const operators = started.map(
     ({ port }) =>
       new Redis({ host: '127.0.0.1', port, tls: { ca: cert, servername: 'localhost' } }),

@@ -257,7 +257,12 @@ export class WorkerProcess {
     if (this.#failed) {
       const { why, wrong: code } = this.#failed;
       const wrong = code === undefined ? {} : { wrong: { why, code } };
-      return { ...about, why: `${this.#worker ? 'ended' : 'could not start'}: ${why}`, cause, ...wrong };
+      return {
+        ...about,
+        why: `${this.#worker ? 'ended' : 'could not start'}: ${why}`,
+        cause,
+        ...wrong,
+      };
     }
     if (this.#unfitMs > this.#limitMs) {
       const seconds = Math.round(this.#unfitMs / 1_000);

@@ -37,7 +37,7 @@ export interface QueueKeys {
   readonly spent: string;
   /**
    * hash · last generation given out, ended requests by outcome, times of the last tick and of the last return of Redis
-   * · expires a week after its last use
+   * · expires a week after the last request has ended, not while one is open
    */
   readonly counters: string;
   /** zset · id → time of its end · the last 1,000, a week at most */
@@ -52,7 +52,7 @@ export interface QueueKeys {
   readonly series: string;
   /** hash · boot id → the offer of an idle worker, or a note of what was entered by it · expires a minute after both */
   readonly offers: string;
-  /** hash · 'until': when the pause of the queue ends by itself, 0: never · only while it is paused */
+  /** hash · 'until': when the pause of the queue ends by itself, 0: never · while it is paused, until the next tick */
   readonly paused: string;
   /** shard channel · '<verb> <id> <generation>' for workers: check this request; or a pause or resume of the queue */
   readonly control: string;

@@ -66,7 +66,6 @@ export class Credentials {
 
   /** @throws ConnectionError when the function fails, hangs, or answers something else */
   get(): Promise<KnownCredential> {
-    // cure: connections that open at once share a call of credentials
     this.#asked ??= this.#ask().finally(() => {
       this.#asked = undefined;
     });

@@ -114,7 +114,11 @@ const ANEW = {
  */
 const REDIRECTIONS = { maxRedirections: 5, retryDelayOnClusterDown: 0 };
 
-const OF_CLUSTERS = { ...REDIRECTIONS, dnsLookup: byName };
+const OF_CLUSTERS = {
+  ...REDIRECTIONS,
+  // cure: nodes of a cluster are connected to by their names
+  dnsLookup: byName,
+};
 
 type Connector = NonNullable<RedisOptions['Connector']>;
 

@@ -249,6 +249,8 @@ export class Shard {
     this.#paused = paused;
     this.slots.withhold(paused ? this.slots.capacity : -this.slots.capacity);
     this.#hooks.onPaused(this);
+    // It removes the key of a pause that is over.
+    if (!paused) this.tickWithin(0);
     const about = { queue: this.name };
     this.#context.logger.info(about, paused ? 'queue paused' : 'queue resumed');
   }

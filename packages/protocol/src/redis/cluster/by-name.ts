@@ -5,5 +5,4 @@ import type { ClusterOptions } from 'ioredis';
  * address. ioredis would look each name up first and connect to the address. Node looks names up at each connect.
  */
 export const byName: NonNullable<ClusterOptions['dnsLookup']> = (hostname, found) =>
-  // cure: nodes of a cluster are connected to by their names
   found(null, hostname, undefined as never);
