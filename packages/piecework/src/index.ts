@@ -52,6 +52,8 @@ export {
   ConditionError,
   ConnectionError,
   type CrashCause,
+  type Credential,
+  type CredentialsProvider,
   DroppedError,
   DurabilityError,
   EndedError,

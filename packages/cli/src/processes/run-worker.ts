@@ -81,15 +81,11 @@ async function serve(
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
       if (signal.aborted) return void close();
       signal.addEventListener('abort', () => void close());
-      let refused: NodeJS.Timeout | undefined;
       worker.on('error', (error) => {
-        if (!isRefused(error)) return;
+        const orContinue = () => worker.health().ready || reject(error);
         // Its URL does not change: only a new process may have another one.
         // cure: a worker whose password is refused ends
-        refused ??= setTimeout(() => {
-          refused = undefined;
-          if (!worker.health().ready) reject(error);
-        }, REFUSED_MS).unref();
+        if (isRefused(error)) setTimeout(orContinue, REFUSED_MS).unref();
       });
       worker.start().then(
         () => {
