@@ -99,12 +99,12 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   ],
   notifier: [
     ...NOTE,
-    ...['hget', 'zcount', 'zscore', 'hvals', 'hscan', 'xinfo|consumers'],
+    ...['hget', 'zcount', 'zscore', 'hvals', 'hscan', 'exists', 'xinfo|consumers'],
     ...['ssubscribe', 'sunsubscribe'],
   ],
   admin: [
     ...NOTE,
-    ...['hget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
+    ...['hget', 'zscore', 'hvals', 'hscan', 'exists', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
     ...['lrange', 'scan', 'spublish', 'zrem'],
     // Of the doctor.
     ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
