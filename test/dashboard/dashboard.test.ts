@@ -14,9 +14,8 @@ import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.j
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
-import { overdueRequests, workersView } from '../../packages/dashboard/dist/data/workers.js';
+import { workersView } from '../../packages/dashboard/dist/data/workers.js';
 import { endsAt, timeLeft } from '../../packages/dashboard/dist/shape/format.js';
-import { whyNoMore } from '../../packages/dashboard/dist/shape/no-more.js';
 import type {
   BesideView,
   ChartView,
@@ -738,7 +737,6 @@ describe('what is shown', () => {
       cure: expect.stringContaining('in 7 workers'),
       request: { id: 'r', from: 'Sub-request 7 of '.length },
     });
-    expect(overdueRequests(view)).toEqual(new Set(['r']));
     expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
       ...['silent', 'stuck', 'unwell', 'overdue', 'drains', 'works', 'young', 'idle'],
     ]);
@@ -849,24 +847,6 @@ describe('what is shown', () => {
     expect(said([open('a', 30, 13, 17)], 17)).toEqual([]);
   });
 
-  it.each<[object, number, RegExp]>([
-    // Nothing to say: it waits for something else, or has no more.
-    [{ waitingFor: 'worker' }, 0, /^$/],
-    [{ counts: { ready: 2, running: 10 }, ahead: 2 }, 50, /^$/],
-    [{ limit: null }, 50, /^$/],
-    [{}, 50, /^Only its limit holds it back: 50 slots are free\.$/],
-    [{}, 100, /as many as its limit allows\. Every slot .* is busy/],
-    [{ counts: { ready: 90, running: 4 } }, 50, /^It runs up to 10, its limit/],
-    [{ counts: { ready: 90, running: 4 } }, 100, /smaller priority number or more workers/],
-    [{ counts: { ready: 90, running: 4 }, priority: 0 }, 100, /busy: more workers would/],
-  ])('of a request of which not more runs: %j, %i of 100 slots busy', (row, busy, says) => {
-    const request = {
-      ...{ limit: 10, ahead: 0, priority: 50, waitingFor: '' },
-      ...{ counts: { ready: 90, running: 10 }, ...row },
-    };
-    expect(whyNoMore(request as never, { slots: 100, busy })).toMatch(says);
-  });
-
   it('of the end of a request: a minute that is not over, and whole seconds', () => {
     const at = new Date(2026, 0, 1, 14, 5, 10).getTime();
     expect(endsAt(at, 15_000)).toMatch(/14:06$/);
@@ -895,7 +875,7 @@ describe('what is shown', () => {
     expect(shown.backlog).toMatchObject([{ running: 3, ready: 2 }]);
     expect(shown.busiest).toMatchObject([{ id: request.id, counts: { running: 3, ready: 2 } }]);
     const one = await view<RequestView>({ view: 'request', id: request.id });
-    expect(one).toMatchObject({ row: { counts: { running: 3 } }, slots: 3, busy: 3 });
+    expect(one).toMatchObject({ row: { counts: { running: 3 } }, slots: 3 });
     release();
     await request.completion();
     await worker.close();

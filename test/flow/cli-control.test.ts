@@ -44,18 +44,25 @@ test('status and list say why a request waits', async ({ commandLine }) => {
   const id = `${unique}-still`;
   await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
   const said = async () => {
-    const { waiting, waitingFor } = JSON.parse((await run('status', id, '--json')).stdout);
+    const { why, waitingFor } = JSON.parse((await run('status', id, '--json')).stdout);
     const text = (await run('status', id)).stdout;
-    expect(text).toContain(`waiting     ${waiting}\n`);
-    const [listed] = (await run('list')).stdout.split('\n').filter((line) => line.startsWith(id));
-    return [waitingFor, waiting, / {2}(\D+?) {2}/.exec(listed ?? '')?.[1]];
+    expect(text).toContain(`why         ${why}\n`);
+    const lines = (await run('list')).stdout.split('\n');
+    const at = lines.findIndex((line) => line.startsWith(id));
+    const [listed, below] = lines.slice(at);
+    expect(below).toBe(`  ${why}`);
+    return [waitingFor, why, / {2}(\D+?) {2}/.exec(listed ?? '')?.[1]];
   };
-  expect(await said()).toEqual(['worker', 'its queue has no worker', 'no worker']);
+  expect(await said()).toEqual([
+    'worker',
+    'its queue has no worker: start one, as `new Worker` or `piecework worker`: it will run then',
+    'no worker',
+  ]);
   await run('pause', '--queue-wide');
-  expect(await said()).toEqual(['queue', 'its queue is paused', 'queue paused']);
+  expect(await said()).toEqual(['queue', 'its queue is paused: resume the queue', 'queue paused']);
   await run('resume', '--queue-wide');
   await run('pause', id);
-  expect(await said()).toEqual(['resume', 'it is paused', 'paused']);
+  expect(await said()).toEqual(['resume', 'it is paused: resume it', 'paused']);
   await run('drop', id);
 });
 

@@ -550,18 +550,20 @@ describe('status', () => {
       createdAt: expect.any(Number),
       completedAt: undefined,
       outcome: undefined,
-      waiting: 'its queue has no worker',
+      why: expect.stringMatching(/^its queue has no worker: start one/),
       waitingFor: 'worker',
       progress: {},
     });
     const other = new Hand(scene);
     expect((await other.tryEnter(1, [1], ' other ')).verdict).toBe('unserved');
-    expect((await notifier.status(scene.id)).waiting).toBe('no worker serves task census');
+    expect((await notifier.status(scene.id)).why).toMatch(
+      /^no worker serves task census: start one/,
+    );
     const hand = new Hand(scene, 'serving');
     const [entry] = await hand.hold(1);
     await scene.request.renew(scene.generation, 'serving', 30_000, [entry!.index, 40]);
     const running = await notifier.status(scene.id);
-    expect(running).toMatchObject({ waiting: undefined, progress: { 0: 40 } });
+    expect(running).toMatchObject({ waitingFor: undefined, progress: { 0: 40 } });
     await scene.request.cancel(scene.generation);
     await hand.trySettle([success(entry!)]);
     expect(await notifier.status(scene.id)).toMatchObject({

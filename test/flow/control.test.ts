@@ -171,7 +171,10 @@ describe('a paused request', () => {
     await until(() => seen.started === 3);
     await request.pause();
     await request.pause();
-    expect(await request.status()).toMatchObject({ status: 'sealed', waiting: 'it is paused' });
+    expect(await request.status()).toMatchObject({
+      status: 'sealed',
+      why: 'it is paused: resume it',
+    });
     open();
     await until(async () => {
       const { counts } = await request.status();

@@ -12,6 +12,8 @@ import { until } from '../support/until.js';
  * What a status and a progress report say of a request that does not move, or seems to exceed its limit.
  */
 
+const START = 'start one, as `new Worker` or `piecework worker`: it will run then';
+
 useTestClock();
 // Opened before the first test counts its connections.
 beforeAll(async () => (await connected()).check());
@@ -53,7 +55,7 @@ describe('status', () => {
     await alive.hold(2, []);
     expect(await notifier.status(scene.id)).toMatchObject({
       silentWorkers: [],
-      waiting: undefined,
+      waitingFor: undefined,
     });
     // A renewal may be this late.
     moveClock(11_000);
@@ -73,21 +75,21 @@ describe('status', () => {
     expect(silent!.leaseEndsAt - silent!.seenAt).toBe(LEASE_MS);
     expect(seen.readAt - silent!.seenAt).toBeGreaterThanOrEqual(13_000);
     expect(seen.waitingFor).toBe('lease');
-    expect(seen.waiting).toBe('3 are on a worker last seen 13 s ago; taken over in about 17 s');
+    expect(seen.why).toBe('3 are on a worker last seen 13 s ago; taken over in about 17 s');
     moveClock(12_000);
     expect(await notifier.status(scene.id)).toMatchObject({
-      waiting: '5 are on 2 workers last seen 14 s ago; taken over in about 16 s',
+      why: '5 are on 2 workers last seen 14 s ago; taken over in about 16 s',
     });
     // Nobody is there to take over.
     moveClock(20_000);
     expect(await notifier.status(scene.id)).toMatchObject({
-      waiting: '5 are on 2 workers last seen 34 s ago; its queue has no worker',
+      why: `5 are on 2 workers last seen 34 s ago; its queue has no worker: ${START}`,
       waitingFor: 'worker',
     });
     const said = { host: 'h', pid: 1, concurrency: 1, running: 0, tasks: '*', startedAt: 1 };
     await flow.queueCommands.tick('new', JSON.stringify(said));
     expect(await notifier.status(scene.id)).toMatchObject({
-      waiting: '5 are on 2 workers last seen 34 s ago; taken over soon',
+      why: '5 are on 2 workers last seen 34 s ago; taken over soon',
       waitingFor: 'lease',
     });
     await flow.queueCommands.deregister('new');
@@ -109,7 +111,9 @@ describe('status', () => {
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
   });
 
-  test('says nothing of a request that has ended, whatever it waited for', async ({ flow }) => {
+  test('says of a request that has ended how it ended, whatever it waited for', async ({
+    flow,
+  }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue, items: 1 });
     const { client } = flow.connection;
@@ -121,7 +125,8 @@ describe('status', () => {
     await client.hset(scene.request.keys.request, 'parked', '1');
     expect(await notifier.status(scene.id)).toMatchObject({
       ...{ status: 'complete', outcome: 'cancelled' },
-      ...{ waiting: undefined, waitingFor: undefined },
+      ...{ why: 'it ended early, as it was cancelled; 0 succeeded, 0 failed and 1 were cancelled' },
+      waitingFor: undefined,
     });
   });
 
@@ -165,12 +170,12 @@ describe('status', () => {
     await hand.settle([success(entry!)]);
     expect(await notifier.status(scene.id)).toMatchObject({
       waitingFor: 'producer',
-      waiting: 'all that was added is done; its producer was last seen 0 s ago',
+      why: 'all that was added is done, and its producer has not sealed it; its producer was last seen 0 s ago: cancel the request if nothing more comes',
     });
     moveClock(20_000);
     expect(await notifier.status(scene.id)).toMatchObject({
       waitingFor: 'producer',
-      waiting: 'its producer was last seen 20 s ago; cancelled in about 10 s',
+      why: expect.stringContaining('its producer was last seen 20 s ago; cancelled in about 10 s'),
     });
     await scene.request.drop();
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
@@ -215,13 +220,13 @@ describe('progress', () => {
     const scene = await given.sealed({ queue: flow.queue, items: 2 });
     const reports = notifier.progress(scene.id, { everyMs: 20 });
     const next = async () => (await reports.next()).value;
-    expect(await next()).toMatchObject({ waiting: undefined });
+    expect(await next()).toMatchObject({ why: undefined });
     const stalled = await until(async () => {
       const report = await next();
-      return report?.waiting && report;
+      return report?.why && report;
     });
     expect(stalled).toMatchObject({
-      waiting: 'its queue has no worker',
+      why: `its queue has no worker: ${START}`,
       waitingFor: 'worker',
       status: 'sealed',
       running: 0,
@@ -233,7 +238,7 @@ describe('progress', () => {
       const report = await next();
       return report?.counts.succeeded === 1 && report;
     });
-    expect(moved.waiting).toBeUndefined();
+    expect(moved.why).toBeUndefined();
     await hand.trySettle([success(entries[1]!)]);
     for await (const report of reports) if (report.status === 'complete') break;
   });

@@ -38,7 +38,7 @@ describe('a delayed request', () => {
       const far = await pw.submit(numbers(3), { id: flow.id('far'), ...later(HOUR_MS) });
       const seen = await far.status();
       expect(seen.heldUntil).toBe((how === 'delayMs' ? seen.createdAt + 600 : at) + HOUR_MS);
-      expect(seen.waiting).toMatch(/^it is held until/);
+      expect(seen.why).toMatch(/^its start is delayed until/);
       expect(seen.counts).toMatchObject({ ready: 3, inFlight: 0 });
 
       const when = later(0);

@@ -39,7 +39,7 @@ export function rowOf(
       outcome: '',
       endReason: '',
       waitingFor: '',
-      waiting: '',
+      why: 'it waits for its turn',
     },
     ...{ generation: NOW - 60_000, priority: 50, limit: null, createdAt: NOW - 60_000 },
     ...{
@@ -47,7 +47,6 @@ export function rowOf(
       heldUntil: 0,
       deadline: 0,
       rate: 0,
-      overdue: false,
       etaMs: null,
       metadata: '',
       ahead: 0,
@@ -120,7 +119,6 @@ export function busyData(): Data {
     options: {} as DrawnRequest['options'],
     generations: [],
     slots: 20,
-    busy: 8,
   };
   const worker = {
     ...{ id: 'host-1-abcdefgh', host: 'host', pid: 1, state: 'silent' as const, why: ['no sign'] },

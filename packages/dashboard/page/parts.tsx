@@ -106,11 +106,14 @@ const WAITS: Readonly<Record<string, string>> = {
   time: 'held back',
   lease: 'worker silent',
   producer: 'waits for its producer',
+  handler: 'overdue',
+  memory: 'Redis full',
+  retry: 'waits for a retry',
 };
-const IN_TROUBLE = ['worker', 'task', 'lease'];
+const IN_TROUBLE = ['worker', 'task', 'lease', 'handler', 'memory'];
 
 /** How it is, in a word, and the colour of that word. */
-export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate, overdue }: Row): {
+export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate }: Row): {
   word: string;
   tone: string;
 } {
@@ -120,12 +123,14 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate, 
   if (status === 'cancelling') return { word: 'cancelling', tone: 'quiet' };
   const wait = WAITS[waitingFor];
   // What a silent worker has counts as running until its lease ends.
-  if (wait !== undefined && (counts.running === 0 || ['lease', 'worker'].includes(waitingFor)))
+  if (
+    wait !== undefined &&
+    (counts.running === 0 || ['lease', 'worker', 'handler'].includes(waitingFor))
+  )
     return {
       word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
       tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',
     };
-  if (overdue) return { word: 'overdue', tone: 'warn' };
   if (counts.failed > 0)
     return {
       word: `${counts.running > 0 || rate > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,

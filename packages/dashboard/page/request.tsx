@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
-import { whyWaiting } from '../src/shape/waiting.js';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
 import { count, duration, endsAt, percent, plural, rate, timeLeft } from './format.js';
@@ -97,20 +96,16 @@ function Progress({ row }: { readonly row: Row }) {
   const { counts } = row;
   const done = doneOf(counts);
   const isOver = row.status === 'complete';
-  const waits = isOver ? '' : whyWaiting(row);
   const words = isOver
-    ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
+    ? endOf(row)
     : row.etaMs !== null
       ? `${timeLeft(row.etaMs)} left at this rate, until about ${endsAt(clock.value, row.etaMs)}`
-      : waits
-        ? waits
-        : row.status === 'open'
-          ? 'more sub-requests may come'
-          : counts.running === 0 && counts.ready > 0
-            ? 'it waits for its turn'
-            : 'no rate yet';
+      : row.status === 'open'
+        ? 'more sub-requests may come'
+        : 'no rate yet';
   return (
     <section class="panel progress" aria-label="Progress">
+      <p class={row.waitingFor === '' ? 'why' : 'why warn'}>{sentence(row.why)}</p>
       <div class="line">
         <p class="big">
           {isOver ? titleOf(row) : percent(done, counts.total)} <span class="beside">{words}</span>
@@ -128,7 +123,6 @@ function Progress({ row }: { readonly row: Row }) {
           )}
         </p>
       </div>
-      {waits && words !== waits ? <p class="wait">{sentence(waits)}</p> : null}
       <Books counts={counts} tall />
       <dl class="sum">
         {BOOKS.map(([name, words], i) => (
@@ -225,7 +219,6 @@ function shareOf(listed: number, counted: number): string {
 }
 
 function nothingOf(row: Row): string {
-  if (row.waiting) return `Nothing: ${whyWaiting(row)}.`;
   const { running } = row.counts;
   return running > 0
     ? `The ${count(running)} that ran ended before the list was read.`

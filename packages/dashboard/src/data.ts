@@ -21,4 +21,3 @@ export type {
   WorkersView,
   WorkerView,
 } from './shape/views.js';
-export { whyWaiting } from './shape/waiting.js';

@@ -42,7 +42,6 @@ import { type NotifierOptions, notifierOptions } from './options.js';
 import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
 import { type ProgressOptions, progressOptions } from './progress/progress-options.js';
-import { withAdvice } from './progress/standstill.js';
 import { statusOf } from './progress/status.js';
 import { OneByOne } from './results/one-by-one.js';
 import type { ResultItem, SucceededItem } from './results/result-item.js';
@@ -326,7 +325,7 @@ export class Notifier implements AsyncDisposable {
   /** What a caller waits for whose time is up, and what to do, if that is known. */
   async #whyWaiting(id: string, generation: number): Promise<string | undefined> {
     const status = await statusOf(this.#request(id), this.#queue, generation);
-    return withAdvice(status);
+    return status.why;
   }
 
   #request(id: string): RequestReads {

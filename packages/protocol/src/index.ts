@@ -68,7 +68,7 @@ export * from './redis/patience.js';
 export { isPacked, redisError } from './redis/redis-error.js';
 export { isRedisUrl, sentinelsOf } from './redis/redis-url.js';
 export { NoSentinel } from './redis/sentinel-error.js';
-export { keepsWork, type MemoryUse } from './redis/server-info.js';
+export { keepsWork, type MemoryUse, TIGHT_MEMORY } from './redis/server-info.js';
 export * from './redis/subscriber.js';
 export { commandsIn } from './scripts/script-commands.js';
 export type { ScriptName } from './scripts/scripts.generated.js';

@@ -48,14 +48,13 @@ export class StuckError extends PieceworkError {
 
   /** `timeoutMs`: how long it was given; 0: it cannot end. */
   constructor(status: RequestDetails, timeoutMs: number) {
-    const { id, counts, waiting, deadline } = status;
+    const { id, counts, why, deadline } = status;
     const cannot =
       deadline === undefined
         ? 'cannot end'
         : `cannot end before its deadline, ${new Date(deadline).toISOString()}`;
     const what = timeoutMs > 0 ? `has not ended within ${timeoutMs} ms` : cannot;
-    const why = waiting ?? (status.status === 'open' ? 'it is open: seal it' : undefined);
-    super(`request ${id} ${what}: ${countsOf(counts) || 'no items'}${why ? `; ${why}` : ''}`, {
+    super(`request ${id} ${what}: ${countsOf(counts) || 'no items'}; ${why}`, {
       code: 'STUCK',
     });
     this.status = status;

@@ -24,12 +24,12 @@ export type Equals = (actual: unknown, expected: unknown) => boolean;
 /** The most failures that a message lists. */
 const LISTED = 5;
 
-const about = ({ id, status, outcome, counts, waiting }: RequestDetails): string => {
+const about = ({ id, status, outcome, counts, why }: RequestDetails): string => {
   const { total, succeeded, failed, cancelled, ready, inFlight, delayed } = counts;
   const settled = `${succeeded} of ${total} succeeded, ${failed} failed, ${cancelled} cancelled`;
   if (status === 'complete') return `request ${id} ${outcome}: ${settled}`;
   const unsettled = `${ready} ready, ${inFlight} in flight, ${delayed} delayed`;
-  return `request ${id} is not complete: ${settled}, ${unsettled}${waiting ? `; ${waiting}` : ''}`;
+  return `request ${id} is not complete: ${settled}, ${unsettled}; ${why}`;
 };
 
 const rowOf = ({ index, error }: Failure) => `\n  item ${index}: ${error.name}: ${error.message}`;

@@ -1,10 +1,10 @@
 import type { ResultsOptions } from '@piecework/notifier';
+import { ENDED_BY } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { resultsFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { outFlags } from '../flags/run-flags.js';
-import { WHY_ENDED } from '../output/end-reasons.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
 import { say } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
@@ -41,7 +41,7 @@ export function resultsCommand(program: Command): void {
       const { endReason, counts } = results.outcome ?? {};
       if (endReason && counts && counts.cancelled > 0)
         say(
-          `${id} ended ${WHY_ENDED[endReason]}; ${counts.cancelled} of ${counts.total} sub-requests have no result`,
+          `${id} ended early, as ${ENDED_BY[endReason]}; ${counts.cancelled} of ${counts.total} sub-requests have no result`,
         );
     },
   );

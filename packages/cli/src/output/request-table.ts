@@ -1,15 +1,17 @@
 import { ago, duration, percent } from '@piecework/dashboard/format';
 import type { RequestStatus, WaitingFor } from '@piecework/notifier';
+import { shownText } from '@piecework/protocol/contract';
+import cliTruncate from 'cli-truncate';
 import { shareBar } from '../terminal/bar.js';
-import type { Tone } from '../terminal/colour.js';
-import { type Cell, type Column, plainTable } from '../terminal/table.js';
+import { paint, type Tone } from '../terminal/colour.js';
+import { type Cell, type Column, columnsOf, plainTable } from '../terminal/table.js';
 
 /** The colour of a status; of what waits for somebody, that of a warning. */
 const TONES: Readonly<Record<string, Tone>> = {
   ...{ succeeded: 'good', failed: 'bad', cancelled: 'quiet' },
   ...{ paused: 'warning', 'queue paused': 'warning', 'no worker': 'warning' },
   ...{ 'no worker for its task': 'warning', 'no handler': 'warning', 'worker silent': 'warning' },
-  ...{ 'producer silent': 'warning' },
+  ...{ 'producer silent': 'warning', overdue: 'warning', 'Redis full': 'warning' },
 };
 
 const REQUEST_COLUMNS: readonly Column[] = [
@@ -46,6 +48,10 @@ const WAITS: Readonly<Record<Exclude<WaitingFor, 'time'>, Cell>> = {
   task: ['no worker for its task', 'no handler'],
   lease: 'worker silent',
   producer: 'open',
+  handler: 'overdue',
+  memory: 'Redis full',
+  retry: 'retries',
+  slots: 'no slot',
 };
 
 /** After this part of its lease without a sign of life, a producer is shown as silent. */
@@ -80,9 +86,18 @@ function requestRow(request: RequestStatus): Cell[] {
   return [id, statusCell(request), progress, priority, limit ?? 'none', ...numbers, since];
 }
 
-/** The table of `list`. */
-export const listedTable = (requests: readonly RequestStatus[], whenEmpty: string): string =>
-  plainTable(LISTED_COLUMNS, requests.map(requestRow), whenEmpty);
+/** The table of `list`: below each request why it is not further, or why it ended so. */
+export function listedTable(requests: readonly RequestStatus[], whenEmpty: string): string {
+  const columns = columnsOf(process.stdout);
+  const below = requests.map(({ why }) => {
+    const line = `  ${shownText(why)}`;
+    return paint('quiet', Number.isFinite(columns) ? cliTruncate(line, columns) : line);
+  });
+  const [head, ...rows] = plainTable(LISTED_COLUMNS, requests.map(requestRow), whenEmpty).split(
+    '\n',
+  );
+  return [head, ...rows.flatMap((row, i) => [row, ...below.slice(i, i + 1)])].join('\n');
+}
 
 /** The table of `watch`, which is printed again and again. */
 export const watchedTable = (requests: readonly RequestStatus[]): string =>

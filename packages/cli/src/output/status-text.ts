@@ -3,7 +3,6 @@ import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
 import { shareBar } from '../terminal/bar.js';
 import { columnsOf, shortened, wrapped } from '../terminal/table.js';
-import { WHY_ENDED } from './end-reasons.js';
 
 const COUNTS = ['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const;
 
@@ -17,12 +16,11 @@ export function statusText(seen: RequestStatus): string {
   const lines = [
     `request     ${shownText(seen.id)}`,
     `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
+    `why         ${wrapped(seen.why, 12)}`,
     `generation  ${seen.generation}`,
     `priority    ${seen.priority}`,
     `limit       ${seen.limit?.toLocaleString('en-US') ?? 'none'}`,
     ...(seen.task ? [`task        ${shownText(seen.task)}`] : []),
-    ...(seen.endReason ? [`ended       ${WHY_ENDED[seen.endReason]}`] : []),
-    ...(seen.waiting ? [`waiting     ${wrapped(waitingText(seen), 12)}`] : []),
     ...(seen.producer && seen.waitingFor !== 'producer'
       ? [`producer    ${wrapped(producerText(seen, seen.producer), 12)}`]
       : []),
@@ -40,10 +38,6 @@ export function statusText(seen: RequestStatus): string {
     .map((line) => shortened(line, columnsOf(process.stdout)))
     .join('\n');
 }
-
-/** Producers may be gone for good, or have forgotten to close the request. */
-const waitingText = ({ id, waiting, waitingFor }: RequestStatus) =>
-  waitingFor === 'producer' ? `${waiting} (\`piecework cancel ${id}\` ends it)` : `${waiting}`;
 
 /** ' (at most 20 run; workers read ahead)', where some of those in flight cannot run. */
 const aheadText = ({ counts, running }: RequestStatus) =>

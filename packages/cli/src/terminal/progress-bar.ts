@@ -83,7 +83,7 @@ async function showLines(reports: AsyncIterable<ProgressReport>): Promise<void> 
 /** The line with the bar, shorter than the terminal is wide. */
 export function barLine(report: ProgressReport, columns: number): string {
   const share = shareOf(report);
-  const percent = report.waiting ? [] : [`${Math.floor(share * 100)} %`];
+  const percent = report.why ? [] : [`${Math.floor(share * 100)} %`];
   const text = [...percent, ...partsOf(report)].join(' · ');
   const size = Math.min(LONGEST, columns - text.length - 2);
   const bar = size < SHORTEST ? '' : `${drawn(share, size)} `;
@@ -98,13 +98,13 @@ function shareOf({ status, counts }: ProgressReport): number {
 }
 
 function partsOf(report: ProgressReport): string[] {
-  const { status, counts, running, ratePerSecond, etaMs, waiting } = report;
+  const { status, counts, running, ratePerSecond, etaMs, why } = report;
   const { total, succeeded, failed, cancelled } = counts;
   // More may be added.
   const soFar = status === 'open' ? ' so far' : '';
   const parts = [`${count(succeeded + failed)}/${count(total)}${soFar}`];
   if (status === 'cancelling') parts.push(`stopping: ${count(running)} running`);
-  if (waiting) parts.push(waiting);
+  if (why) parts.push(why);
   else if (status !== 'complete' && status !== 'cancelling') {
     parts.push(`${perSecond(ratePerSecond)}`);
     if (status === 'open' || succeeded + failed < total) parts.push(`ETA ${eta(etaMs)}`);

@@ -4,7 +4,7 @@ import { exactly, fit, type Look, sides } from './lines.js';
 import { errorsScreen, findingsScreen, helpScreen, workersScreen } from './more-screens.js';
 import { queueScreen, tableRoom } from './queue-screen.js';
 import { requestScreen } from './request-screen.js';
-import type { Choice, Data, Screen } from './state.js';
+import { type Choice, type Data, type Screen, target } from './state.js';
 
 /** After this time without an answer the view says so, in ms. */
 const SILENT_MS = 3_000;
@@ -91,8 +91,9 @@ function headLine(choice: Choice, { answeredAt, requests }: Data, look: Look): s
   return sides(title, paint('quiet', parts.filter(Boolean).join(' · ')), columns);
 }
 
-/** A prompt; or that Redis does not answer; or what an action did. */
-function messageLine({ prompt }: Choice, data: Data, { paint, now }: Look): string {
+/** A prompt; or that Redis does not answer; or what an action did; or why the selected request is not further. */
+function messageLine(choice: Choice, data: Data, { paint, now }: Look): string {
+  const { prompt, screen } = choice;
   if (prompt?.kind === 'filter')
     return `/${shownText(prompt.text)}▏ ${paint('quiet', 'Enter keeps it, Esc ends it')}`;
   if (prompt?.kind === 'limit') {
@@ -119,7 +120,8 @@ function messageLine({ prompt }: Choice, data: Data, { paint, now }: Look): stri
     );
   if (said && now - said.at < SAID_MS)
     return paint(said.isBad ? 'bad' : 'strong', shownText(said.text));
-  return '';
+  const row = screen === 'queue' ? target(choice, data) : undefined;
+  return row ? paint('quiet', shownText(`${row.id}: ${row.why}`)) : '';
 }
 
 function keysLine({ screen }: Choice, { columns, paint, readOnly }: Look): string {

@@ -1,6 +1,7 @@
-import { doneOf, type Row, whyWaiting } from '@piecework/dashboard/data';
+import { doneOf, type Row } from '@piecework/dashboard/data';
 import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import wrapAnsi from 'wrap-ansi';
 import { shortened } from '../terminal/table.js';
 import { chart, fit, type Look, shares, sides } from './lines.js';
 import type { Choice, Data, DrawnRequest } from './state.js';
@@ -51,13 +52,18 @@ function headLines(row: Row, look: Look): string[] {
   ];
   return [
     sides(paint('strong', shownText(row.id)), task, columns),
+    ...whyLines(row, look),
     fit(about.join(' · '), columns),
-    ...(row.waiting === ''
-      ? []
-      : [paint('warning', fit(`! ${shownText(whyWaiting(row))}`, columns))]),
-    ...(row.endReason === '' ? [] : [fit(`it ended early: ${shownText(row.endReason)}`, columns)]),
     ...(row.metadata === '' ? [] : [fit(`metadata ${shownText(row.metadata)}`, columns)]),
   ];
+}
+
+/** Why it is not further, or why it ended so. */
+function whyLines({ why, waitingFor }: Row, { columns, paint }: Look): string[] {
+  const tone = waitingFor === '' ? undefined : 'warning';
+  return wrapAnsi(shownText(why), columns, { hard: true })
+    .split('\n')
+    .map((line) => paint(tone, line));
 }
 
 function bookLines({ counts }: Row, { columns, paint }: Look): string[] {

@@ -6,7 +6,7 @@ import type { Tone } from '../terminal/colour.js';
 
 /** What a row is called in the column of states. */
 export function stateOf(row: Row, now: number): readonly [word: string, tone: Tone | undefined] {
-  const { outcome, status, waitingFor, heldUntil, counts, overdue } = row;
+  const { outcome, status, waitingFor, heldUntil, counts } = row;
   if (outcome === 'succeeded') return [outcome, 'good'];
   if (outcome === 'failed') return [outcome, 'bad'];
   if (outcome !== '') return [shownText(outcome), 'quiet'];
@@ -14,7 +14,6 @@ export function stateOf(row: Row, now: number): readonly [word: string, tone: To
   if (waitingFor === 'time') return [`due ${until(heldUntil, now)}`, 'quiet'];
   const word = WAITS[waitingFor];
   if (word) return [word, 'warning'];
-  if (overdue) return ['overdue', 'warning'];
   if (counts.running > 0) return ['running', 'busy'];
   return status === 'open' ? ['open', undefined] : ['waiting', undefined];
 }
@@ -25,6 +24,9 @@ const WAITS: Readonly<Record<string, string>> = {
   worker: 'no worker',
   task: 'no handler',
   lease: 'worker silent',
+  handler: 'overdue',
+  memory: 'Redis full',
+  retry: 'retries',
 };
 
 /** '████░░░░  61 %' */

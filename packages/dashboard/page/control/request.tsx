@@ -17,7 +17,7 @@ export function Control({ view }: { readonly view: RequestView }) {
     <>
       {isOver ? null : (
         <>
-          <Limit row={row} slots={view.slots} busy={view.busy} act={act} />
+          <Limit row={row} slots={view.slots} act={act} />
           <Priority row={row} act={act} />
         </>
       )}

@@ -1,5 +1,4 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { whyNoMore } from '../../src/shape/no-more.js';
 import type { Row } from '../../src/shape/views.js';
 import { count } from '../format.js';
 import type { Act } from './act.js';
@@ -15,12 +14,10 @@ const SEND_MS = 250;
 export function Limit({
   row,
   slots,
-  busy,
   act,
 }: {
   readonly row: Row;
   readonly slots: number;
-  readonly busy: number;
   readonly act: Act;
 }) {
   const [wanted, setWanted] = useState<number | undefined>(undefined);
@@ -89,9 +86,7 @@ export function Limit({
         <span>1</span>
         <span>{most === slots ? `${count(slots)}, all slots` : count(most)}</span>
       </div>
-      <p class="small">
-        {count(running)} running. {whyNoMore(row, { slots, busy })} A change applies at once.
-      </p>
+      <p class="small">{count(running)} running. A change applies at once.</p>
     </div>
   );
 }

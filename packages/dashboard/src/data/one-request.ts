@@ -54,7 +54,7 @@ export class OneRequest {
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
-  async view(): Promise<Omit<RequestView, 'slots' | 'busy'>> {
+  async view(): Promise<Omit<RequestView, 'slots'>> {
     // Asked for together, so that both are of about one moment.
     const list = this.#runs ? this.#running.get() : undefined;
     list?.catch(() => {});

@@ -48,6 +48,7 @@ const BLOCKS: ReadonlyMap<string, string> = new Map([
   ['resume', 'paused'],
   ['time', 'held back'],
   ['task', 'not served'],
+  ['memory', 'Redis full'],
 ]);
 
 export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
@@ -115,7 +116,7 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       ? {
           id: oldest.id,
           createdAt: oldest.createdAt,
-          why: oldest.waiting || 'it waits for its turn',
+          why: oldest.why,
         }
       : null,
     nextDue: Number.isFinite(nextDue) ? nextDue : null,

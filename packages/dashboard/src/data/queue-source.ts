@@ -7,7 +7,6 @@ import type {
   Point,
   RequestsView,
   RequestView,
-  Row,
   WorkersView,
 } from '../shape/views.js';
 import { Checks } from './checks.js';
@@ -20,7 +19,7 @@ import { RequestIndex, STEP } from './request-index.js';
 import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
 import { turn } from './turns.js';
-import { overdueRequests, workersView } from './workers.js';
+import { workersView } from './workers.js';
 
 /** How long reads and changes keep trying while Redis is away, in ms: a page should rather say so. */
 const PATIENCE_MS = 5_000;
@@ -117,7 +116,7 @@ export class QueueSource {
       oldest: summed.oldest,
       errors: groupErrors(errors),
       errorsRead: errors.length,
-      busiest: withOverdue(summed.busiest, workers),
+      busiest: summed.busiest,
       checks: this.#checks.last,
       index: this.index.state,
     };
@@ -131,20 +130,17 @@ export class QueueSource {
   }
 
   async requests(query: Query): Promise<RequestsView> {
-    const [workers] = await Promise.all([this.#workers.get(), this.#stepped()]);
+    await this.#stepped();
     await turn();
     const found = search(this.index.rows, query);
     this.index.show(found.rows.map(({ id }) => id));
-    const rows = withOverdue(found.rows, workers);
-    return { at: Date.now(), ...found, rows, index: this.index.state };
+    return { at: Date.now(), ...found, index: this.index.state };
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
   async request(id: string): Promise<RequestView> {
     const [view, workers] = await Promise.all([this.closely(id).view(), this.#workers.get()]);
-    const [row = view.row] = withOverdue([view.row], workers);
-    const { slots, busy } = workers.fleet;
-    return { ...view, row, slots, busy };
+    return { ...view, slots: workers.fleet.slots };
   }
 
   workers(): Promise<WorkersView> {
@@ -255,12 +251,6 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const waited = setTimeout(ms, undefined, { signal: patience.signal });
   waited.catch(() => {});
   await Promise.race([work, waited]).finally(() => patience.abort());
-}
-
-/** Marks the rows of which workers say that a sub-request is overdue. */
-function withOverdue(rows: readonly Row[], workers: WorkersView): readonly Row[] {
-  const overdue = overdueRequests(workers);
-  return rows.map((row) => (overdue.has(row.id) ? { ...row, overdue: true } : row));
 }
 
 function fleetOf({ states, total, fleet }: WorkersView): OverviewView['workers'] {

@@ -52,7 +52,7 @@ export function keptRow(
     outcome: status.outcome ?? '',
     endReason: status.endReason ?? '',
     waitingFor: status.waitingFor ?? '',
-    waiting: status.waiting ?? '',
+    why: whyOf(status, privacy, about),
     generation: status.generation,
     priority: status.priority,
     limit: status.limit,
@@ -63,8 +63,6 @@ export function keptRow(
     ahead,
     counts,
     rate,
-    // Its workers say so.
-    overdue: false,
     // While it is open, more may come in.
     etaMs:
       rate > 0 && status.status === 'sealed' ? Math.round(((total - done) / rate) * 1_000) : null,
@@ -80,6 +78,16 @@ export function keptRow(
     ratedAt: isRated || !same ? now : same.ratedAt,
     ratedDone: isRated || !same ? done : same.ratedDone,
   };
+}
+
+/** The message of an error is masked as elsewhere. */
+function whyOf(
+  { why, retry }: RequestStatus,
+  privacy: Privacy,
+  about: Parameters<Privacy['message']>[1],
+): string {
+  const message = retry?.lastError?.message ?? '';
+  return message === '' ? why : why.replace(message, () => privacy.message(message, about));
 }
 
 function rateOf(before: KeptRow, done: number, passed: number): number {

@@ -1,3 +1,4 @@
+import { isOverdueAt } from '@piecework/protocol';
 import type { RegisteredWorker } from 'piecework';
 import { duration } from '../shape/format.js';
 import type { WorkersView, WorkerView } from '../shape/views.js';
@@ -8,9 +9,6 @@ const MOST = 500;
 /** A worker without a sign of life for longer may have ended: as for `piecework workers` and the doctor. */
 const AWAY_MS = 15_000;
 const AWAY_PER_WORKER_MS = 190;
-/** A handler that runs so many times longer than its task usually does is overdue, which the doctor says after a minute. */
-const OVERDUE_TIMES = 10;
-const OVERDUE_AT_LEAST_MS = 5_000;
 
 const ORDER: Readonly<Record<WorkerView['state'], number>> = {
   silent: 0,
@@ -53,21 +51,6 @@ export function workersView(
 
 const processOf = ({ host, pid }: RegisteredWorker) => `${host} ${pid}`;
 
-/** The requests of which a sub-request runs far longer than is usual. */
-export function overdueRequests({ workers }: WorkersView): ReadonlySet<string> {
-  const overdue = workers.flatMap(({ longest }) => longest.filter(({ isOverdue }) => isOverdue));
-  return new Set(overdue.map(({ requestId }) => requestId));
-}
-
-/** Whether a handler was overdue when its worker last reported it. */
-function wasOverdue(
-  { startedAt, medianMs }: { readonly startedAt: number; readonly medianMs?: number | undefined },
-  seenAt: number,
-): boolean {
-  const forMs = seenAt - startedAt;
-  return medianMs !== undefined && forMs > Math.max(OVERDUE_AT_LEAST_MS, OVERDUE_TIMES * medianMs);
-}
-
 /** 'sub-request 7 of a has been running for 1 min, usually 50 ms', in two parts around the id. */
 export function overdueWords(
   seenAt: number,
@@ -94,7 +77,7 @@ function workerView(
     .map((run) => ({
       ...run,
       medianMs: run.medianMs ?? null,
-      isOverdue: wasOverdue(run, seenAt),
+      isOverdue: isOverdueAt(run, seenAt),
     }))
     .sort((a, b) => Number(b.isOverdue) - Number(a.isOverdue));
   const reasons = why.map((reason) => cut(told(reason), 300));

@@ -38,7 +38,8 @@ export interface Row {
   readonly outcome: string;
   readonly endReason: string;
   readonly waitingFor: string;
-  readonly waiting: string;
+  /** Why it is not further, or why it ended so. */
+  readonly why: string;
   /** How many of those that are ready a worker has read ahead. */
   readonly ahead: number;
   readonly generation: number;
@@ -51,8 +52,6 @@ export interface Row {
   readonly counts: RowCounts;
   /** Sub-requests settled per second, smoothed. */
   readonly rate: number;
-  /** Whether one of its sub-requests runs far longer than is usual. */
-  readonly overdue: boolean;
   /** Time left at this rate, in ms; null: unknown. */
   readonly etaMs: number | null;
   /** As JSON, cut. */
@@ -197,9 +196,8 @@ export interface RequestView {
   readonly failures: readonly FailureGroupView[];
   /** How many failures were read; there may be more. */
   readonly failuresRead: number;
-  /** Slots of the workers that take work, and how many of them were busy at the last report of their worker. */
+  /** Slots of the workers that take work. */
   readonly slots: number;
-  readonly busy: number;
 }
 
 export interface WorkerView {

@@ -8,6 +8,7 @@ import {
   type RequestOutcome,
   type RequestReads,
 } from '@piecework/protocol';
+import { QueueSigns } from './standstill.js';
 import {
   inspectPresent,
   type RequestStatus,
@@ -99,7 +100,7 @@ export async function requestDetails(
   generation = 0,
 ): Promise<RequestDetails> {
   const seen = await inspectPresent(request, queue, ALL_FIELDS, generation);
-  const status = await statusIn(request, queue, seen);
+  const status = await statusIn(request, new QueueSigns(queue), seen);
   return { ...status, options: optionsOf(seen), generations: generationsOf(seen, status) };
 }
 

@@ -6,8 +6,15 @@ import { WaitScope } from '../waiting/wait-scope.js';
 import type { ProgressOptions } from './progress-options.js';
 import { Rate } from './rate.js';
 import { Stall } from './stall.js';
-import type { Standstill, StandstillQueue, WaitingFor } from './standstill.js';
-import { COUNT_FIELDS, countsOf, lifeOf, type RequestPhase, runningOf } from './status.js';
+import {
+  COUNT_FIELDS,
+  countsOf,
+  lifeOf,
+  type RequestPhase,
+  runningOf,
+  type StatusQueue,
+} from './status.js';
+import type { WaitingFor, Why } from './why.js';
 
 /** One report of `progress`. */
 export interface ProgressReport {
@@ -21,24 +28,24 @@ export interface ProgressReport {
   readonly ratePerSecond: number;
   /** Time to completion at this rate, in ms; null when unknown: nothing moves, or it is not sealed. */
   readonly etaMs: number | null;
-  /** Why nothing has been settled for about a second, in words, when that is known: see `RequestStatus`. */
-  readonly waiting: string | undefined;
+  /** Why nothing has been settled for about a second, unless its handlers merely take their time: see `RequestStatus`. */
+  readonly why: string | undefined;
   readonly waitingFor: WaitingFor | undefined;
 }
 
 /** Reports until the completion, which is the last report. */
 export async function* progressOf(
   request: RequestReads,
-  queue: StandstillQueue,
+  queue: StatusQueue,
   join: () => Subscription,
   options: ProgressOptions & { everyMs: number },
   closing: AbortSignal,
-  why: () => Promise<string | undefined>,
+  reason: () => Promise<string | undefined>,
 ): AsyncGenerator<ProgressReport> {
   using scope = new WaitScope(`progress of ${request.keys.id}`, options, closing);
   const subscription = join();
   scope.hindered = () => subscription.hindered;
-  scope.why = why;
+  scope.why = reason;
   const rate = new Rate();
   const stall = new Stall(request, queue);
   try {
@@ -75,12 +82,12 @@ export async function* progressOf(
 
 const isActive = ({ state }: Inspected) => hasNotEnded(state['status']);
 
-const MOVES = { waiting: undefined, waitingFor: undefined };
+const MOVES = { why: undefined, waitingFor: undefined };
 
 function report(
   seen: Inspected,
   rate: Rate,
-  { waiting, waitingFor }: Standstill | typeof MOVES,
+  { why, waitingFor }: Why | typeof MOVES,
 ): ProgressReport {
   const counts = countsOf(seen);
   const status = seen.state['status'] as RequestPhase;
@@ -90,5 +97,5 @@ function report(
   const known = status !== 'open' && ratePerSecond > 0;
   const etaMs = known ? ((counts.total - settled) * 1_000) / ratePerSecond : null;
   const running = runningOf(seen);
-  return { counts, running, generation, status, ratePerSecond, etaMs, waiting, waitingFor };
+  return { counts, running, generation, status, ratePerSecond, etaMs, why, waitingFor };
 }

@@ -1,60 +1,94 @@
 import {
   type Inspected,
-  leaseCheckMs,
+  placeOf,
+  type QueueConditions,
+  type QueueErrors,
   type RequestReads,
-  renewAfterMs,
   type Shards,
   type WorkerLease,
 } from '@piecework/protocol';
+import { type ProducerSigns, type RetrySigns, type SilentWorker, silentAfterMs } from './why.js';
 
-/** Why a request, or a part of it, waits. */
-export interface Standstill {
-  readonly waiting: string;
-  readonly waitingFor: WaitingFor;
-}
+/*
+ * What is read to say why a request is not further: `why.ts` makes the sentence of it.
+ */
 
-/** What a request waits for; see `RequestStatus`. */
-export type WaitingFor = 'resume' | 'queue' | 'worker' | 'task' | 'time' | 'lease' | 'producer';
-
-/** A worker that has sub-requests of a request and has missed the renewal of its lease. It may have ended. */
-export interface SilentWorker {
-  /** Boot id, `<host>-<pid>-…`. */
-  readonly worker: string;
-  /** How many sub-requests it has. */
-  readonly inFlight: number;
-  /** When it last renewed its lease. */
-  readonly seenAt: number;
-  /** When its lease ends: then other workers take these sub-requests over. */
-  readonly leaseEndsAt: number;
-}
-
-/** The producers of an open request. */
-export interface ProducerSigns {
-  /** When one of them last added items or renewed their lease. */
-  readonly seenAt: number;
-  /** When the lease ends if they stay silent. */
-  readonly leaseEndsAt: number;
-  /** What becomes of the request then: its `onProducerLost`. */
-  readonly ifLost: 'cancel' | 'seal';
-}
-
-/** What to read of the state for `standstillOf` and `producerOf`. */
+/** What to read of the state for it. */
 export const STANDSTILL_FIELDS = [
-  ...['queue', 'task', 'parked', 'paused', 'heldUntil', 'granted'],
-  ...['producerUntil', 'leaseMs', 'onProducerLost'],
+  ...['queue', 'task', 'parked', 'paused', 'heldUntil', 'heldFor', 'granted', 'delayMs', 'runAt'],
+  ...['producerUntil', 'leaseMs', 'onProducerLost', 'toleratedFailures', 'results', 'createdAt'],
 ];
 
-/** A holder that has not renewed for longer than this has missed a renewal; in ms. */
-const silentAfterMs = (leaseMs: number) => renewAfterMs(leaseMs) + 2 * leaseCheckMs(leaseMs);
+/** Most other requests whose priorities are read. */
+const OTHERS = 10;
 
-const isActive = ({ state }: Inspected) => ['open', 'sealed'].includes(state['status'] ?? '');
+/** The queues that statuses ask, each once, so that the statuses of one page cost few reads. */
+export class QueueSigns {
+  readonly #shards: Pick<Shards, 'of' | 'named'>;
+  readonly #conditions = new Map<string, Promise<QueueConditions>>();
+  readonly #errors = new Map<string, ReturnType<QueueErrors['last']>>();
+  readonly #priorities = new Map<string, Promise<number | undefined>>();
 
-/** The silent workers of a request, the one whose lease ends last at the end. Reads nothing if nothing is in flight. */
-export async function silentWorkersOf(
+  constructor(shards: Pick<Shards, 'of' | 'named'>) {
+    this.#shards = shards;
+  }
+
+  /** Of the queue of the request, which may be another than that of the caller. */
+  conditions(id: string, { state, now }: Inspected): Promise<QueueConditions> {
+    const queue = this.#queue(id, state);
+    return once(this.#conditions, queue.keys.queue, () => queue.conditions(now));
+  }
+
+  /** The last error of the request among the last ones of its queue. */
+  async lastError(request: RequestReads, { state }: Inspected): Promise<RetrySigns['lastError']> {
+    const { id } = request.keys;
+    const { queue } = this.#queue(id, state).keys;
+    const all = await once(this.#errors, queue, () => request.errorsOf(queue).last());
+    return all.find(({ requestId }) => requestId === id);
+  }
+
+  /** The requests, but `id`, with the longest running handlers. */
+  async others(request: RequestReads, { workers }: QueueConditions) {
+    const runs = workers.flatMap(({ longest }) => longest);
+    runs.sort((a, b) => a.startedAt - b.startedAt);
+    const ids = new Set(runs.map(({ requestId }) => requestId));
+    ids.delete(request.keys.id);
+    const read = [...ids].slice(0, OTHERS).map(async (id) => {
+      const priority = await once(this.#priorities, id, async () => {
+        const { priority } = await request.of(id).fields('priority');
+        return priority === '' ? undefined : placeOf(priority).priority;
+      });
+      return priority === undefined ? [] : [{ id, priority }];
+    });
+    return (await Promise.all(read)).flat();
+  }
+
+  #queue(id: string, state: Inspected['state']) {
+    const own = state['queue'] ?? '';
+    return own === '' ? this.#shards.of(id) : this.#shards.named(own);
+  }
+}
+
+function once<T>(known: Map<string, Promise<T>>, key: string, read: () => Promise<T>): Promise<T> {
+  const found = known.get(key);
+  if (found) return found;
+  const reading = read();
+  known.set(key, reading);
+  // Who asks again reads again.
+  reading.catch(() => known.delete(key));
+  return reading;
+}
+
+/** The workers that have sub-requests of it, with their leases. Reads nothing if nothing is in flight. */
+export async function leasesOf(
   request: Pick<RequestReads, 'leases'>,
-  { now, inFlight }: Inspected,
-): Promise<SilentWorker[]> {
-  const leases: WorkerLease[] = inFlight > 0 ? await request.leases() : [];
+  { inFlight }: Inspected,
+): Promise<WorkerLease[]> {
+  return inFlight > 0 ? await request.leases() : [];
+}
+
+/** Those that have missed a renewal; the one whose lease ends last at the end. */
+export function silentAmong(leases: readonly WorkerLease[], { now }: Inspected): SilentWorker[] {
   return leases
     .map(({ worker, pending, endsAt, leaseMs }) => {
       return { worker, inFlight: pending, seenAt: endsAt - leaseMs, leaseEndsAt: endsAt, leaseMs };
@@ -73,48 +107,23 @@ export function producerOf({ state }: Inspected): ProducerSigns | undefined {
   return { seenAt: leaseEndsAt - leaseMs, leaseEndsAt, ifLost };
 }
 
-/** What the cause of a standstill is asked of. */
-export type StandstillQueue = Pick<Shards, 'serves' | 'of' | 'named' | 'has'>;
-
-/**
- * Asks the queue of the request, which may be another than `shards`, and only if nothing of the request runs although
- * something could: one round trip.
- */
-export async function standstillOf(
-  id: string,
+/** When the first of the delayed sub-requests is due, and the last error if nothing else is left. */
+export async function retryOf(
+  request: RequestReads,
+  signs: QueueSigns,
   seen: Inspected,
-  shards: StandstillQueue,
-  silent: readonly SilentWorker[],
-): Promise<Standstill | undefined> {
-  const { state, now, ready, inFlight, delayed } = seen;
-  if (state['status'] === 'complete') return undefined;
-  const task = state['task'] ?? '';
-  const own = state['queue'] ?? '';
-  const shard = own === '' ? shards.of(id) : shards.named(own);
-  const queue = own === '' || shards.has(own) ? shards : shard;
-  if (state['paused'] === '1') return { waiting: 'it is paused', waitingFor: 'resume' };
-  const mayMove = ready > 0 && inFlight === 0 && isActive(seen);
-  const { pausedUntil, workers } = mayMove ? await shard.standstill(now) : MOVES;
-  if (pausedUntil === 0) return { waiting: 'its queue is paused', waitingFor: 'queue' };
-  if (pausedUntil !== undefined && pausedUntil > now)
-    return { waiting: `its queue is paused until ${timeOf(pausedUntil)}`, waitingFor: 'queue' };
-  if (state['parked'] === '1' && !(await queue.serves(task))) {
-    const which = task ? `task ${task}` : 'requests without a task';
-    return { waiting: `no worker serves ${which}`, waitingFor: 'task' };
-  }
-  const heldUntil = heldUntilOf(seen);
-  if (heldUntil !== undefined)
-    return { waiting: `it is held until ${timeOf(heldUntil)}`, waitingFor: 'time' };
-  if (workers === 0) return { waiting: 'its queue has no worker', waitingFor: 'worker' };
-  const last = silent.at(-1);
-  // Somebody would have taken over by now.
-  if (last && last.leaseEndsAt <= now && (await shard.standstill(now)).workers === 0)
-    return { waiting: `${onSilent(silent, now)}; its queue has no worker`, waitingFor: 'worker' };
-  if (last) return { waiting: silenceOf(silent, now), waitingFor: 'lease' };
-  const producer = producerOf(seen);
-  if (producer && ready + inFlight + delayed === 0)
-    return { waiting: openOf(producer, now), waitingFor: 'producer' };
-  return undefined;
+): Promise<RetrySigns | undefined> {
+  const { ready, inFlight, delayed, now } = seen;
+  if (delayed === 0) return undefined;
+  const [dueAt, lastError] = await Promise.all([
+    request.nextDue(now),
+    ready + inFlight > 0 ? undefined : signs.lastError(request, seen),
+  ]);
+  // It was due since.
+  if (dueAt === undefined) return undefined;
+  const { index, name, message } = lastError ?? {};
+  const error = lastError && { index, name, message };
+  return { dueAt, lastError: error as RetrySigns['lastError'] };
 }
 
 /** Until when the request is held; undefined: it is not. */
@@ -123,47 +132,13 @@ export function heldUntilOf({ state, now }: Inspected): number | undefined {
   return heldUntil > now && state['status'] !== 'complete' ? heldUntil : undefined;
 }
 
-const MOVES = { pausedUntil: undefined, workers: 1 };
-
-const timeOf = (ms: number) => new Date(ms).toISOString();
-
-const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1_000))} s`;
-
-const ADVICE: Readonly<Partial<Record<WaitingFor, string>>> = {
-  worker: 'start one, as `new Worker` or `piecework worker`: it will run then',
-  task: 'start one that does, or cancel the request if the name is wrong',
-  resume: 'resume it',
-  queue: 'resume the queue',
-};
-
-/** Why a request waits, and what its user can do. */
-export function withAdvice(status: Partial<Standstill>): string | undefined {
-  const { waiting, waitingFor } = status;
-  const advice = waitingFor && ADVICE[waitingFor];
-  return advice ? `${waiting}: ${advice}` : waiting;
-}
-
-/** '12 are on a worker last seen 8 s ago; taken over in about 22 s' */
-function silenceOf(silent: readonly SilentWorker[], now: number): string {
-  const leftMs = Math.max(...silent.map(({ leaseEndsAt }) => leaseEndsAt)) - now;
-  const when = leftMs > 0 ? `in about ${seconds(leftMs)}` : 'soon';
-  return `${onSilent(silent, now)}; taken over ${when}`;
-}
-
-/** '12 are on a worker last seen 8 s ago' */
-function onSilent(silent: readonly SilentWorker[], now: number): string {
-  const owned = silent.reduce((sum, { inFlight }) => sum + inFlight, 0);
-  const on = silent.length === 1 ? 'a worker' : `${silent.length} workers`;
-  const seenAt = Math.max(...silent.map((one) => one.seenAt));
-  const verb = owned === 1 ? 'is' : 'are';
-  return `${owned} ${verb} on ${on} last seen ${seconds(now - seenAt)} ago`;
-}
-
-function openOf({ seenAt, leaseEndsAt, ifLost }: ProducerSigns, now: number): string {
-  const seen = `its producer was last seen ${seconds(now - seenAt)} ago`;
-  if (now - seenAt <= silentAfterMs(leaseEndsAt - seenAt))
-    return `all that was added is done; ${seen}`;
-  const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
-  if (leaseEndsAt <= now) return `${seen}; ${end} when a worker runs, or somebody waits for it`;
-  return `${seen}; ${end} in about ${seconds(leaseEndsAt - now)}`;
+/** Since when it is held; 'created': by its `delayMs` or `runAt`; undefined: not known. */
+export function heldSinceOf({ state }: Inspected): number | 'created' | undefined {
+  const heldUntil = Number(state['heldUntil'] ?? 0);
+  const [until, ms] = (state['heldFor'] ?? '').split(' ').map(Number);
+  const start = state['runAt']
+    ? Number(state['runAt'])
+    : Number(state['createdAt']) + Number(state['delayMs'] ?? 0);
+  if (heldUntil <= start) return 'created';
+  return until === heldUntil && ms ? heldUntil - ms : undefined;
 }

@@ -14,16 +14,22 @@ import {
 import type { Counts } from '../waiting/outcome.js';
 import { readState } from '../waiting/read-state.js';
 import {
+  heldSinceOf,
   heldUntilOf,
-  type ProducerSigns,
+  leasesOf,
   producerOf,
-  type SilentWorker,
+  QueueSigns,
+  retryOf,
   STANDSTILL_FIELDS,
-  type StandstillQueue,
-  silentWorkersOf,
-  standstillOf,
-  type WaitingFor,
+  silentAmong,
 } from './standstill.js';
+import {
+  type ProducerSigns,
+  type RetrySigns,
+  type SilentWorker,
+  type WaitingFor,
+  whyOf,
+} from './why.js';
 
 /** Everything known about a request. Times are the Redis server's, in ms since 1970. */
 export interface RequestStatus {
@@ -56,18 +62,25 @@ export interface RequestStatus {
   readonly heldUntil: number | undefined;
   /** When it ends, whether all its work is done or not. */
   readonly deadline: number | undefined;
-  /** Why nothing of it runs, or why a part of it waits, in words, when that is known. */
-  readonly waiting: string | undefined;
   /**
-   * The same for programs. 'resume': the request is paused; 'queue': its queue is paused; 'worker': its queue has
-   * no worker; 'task': no worker serves its task; 'time': it is held until `heldUntil`; 'lease': `silentWorkers` have
-   * some of it; 'producer': it is open, and all that was added is settled.
+   * Why it is not further, or why it ended so: one sentence, which begins in small letters and has no full stop, with
+   * what to do if there is anything to do. For people; its words may change with any version.
+   */
+  readonly why: string;
+  /**
+   * The same for programs, where the request waits. 'resume': the request is paused; 'queue': its queue is paused;
+   * 'worker': its queue has no worker; 'task': no worker serves its task; 'time': it is held until `heldUntil`;
+   * 'lease': `silentWorkers` have some of it; 'producer': it is open, and all that was added is settled; 'handler': a
+   * handler of it runs far longer than usual, or blocks its worker; 'memory': Redis has no room for its results;
+   * 'retry': only the sub-requests of `retry` are left; 'slots': other requests have all slots that it could use.
    */
   readonly waitingFor: WaitingFor | undefined;
   /** Workers that have sub-requests of it and have missed the renewal of their lease. */
   readonly silentWorkers: readonly SilentWorker[];
   /** The producers of an open request; otherwise undefined. */
   readonly producer: ProducerSigns | undefined;
+  /** When the first of its delayed sub-requests is due; undefined: it has none. */
+  readonly retry: RetrySigns | undefined;
   /** The last number that each running handler passed to `context.progress`, by index. */
   readonly progress: Readonly<Record<number, number>>;
 }
@@ -103,34 +116,39 @@ export const STATUS_FIELDS = [
 ];
 
 /** What reading a status asks of the queue. */
-export type StatusQueue = Pick<Shards, 'whereabouts'> & StandstillQueue;
+export type StatusQueue = Pick<Shards, 'whereabouts' | 'of' | 'named'>;
 
 /**
  * @param generation one that is known to have begun, or 0
+ * @param signs shared by statuses that are read together
  * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError
  */
 export async function statusOf(
   request: RequestReads,
   queue: StatusQueue,
   generation = 0,
+  signs = new QueueSigns(queue),
 ): Promise<RequestStatus> {
-  return statusIn(request, queue, await inspectPresent(request, queue, STATUS_FIELDS, generation));
+  return statusIn(request, signs, await inspectPresent(request, queue, STATUS_FIELDS, generation));
 }
 
 /** From an answer of `inspect` that has the fields above. */
 export async function statusIn(
   request: RequestReads,
-  queue: StatusQueue,
+  signs: QueueSigns,
   seen: Inspected,
 ): Promise<RequestStatus> {
-  const { id } = request.keys;
   const { state } = seen;
   const task = state['task'] || undefined;
-  const silentWorkers = await silentWorkersOf(request, seen);
-  const { waiting, waitingFor } = (await standstillOf(id, seen, queue, silentWorkers)) ?? {};
+  const isOver = state['status'] === 'complete';
+  const [leases, retry, queue] = await Promise.all([
+    leasesOf(request, seen),
+    isOver ? undefined : retryOf(request, signs, seen),
+    isOver ? NO_QUEUE : signs.conditions(request.keys.id, seen),
+  ]);
   const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
-  return {
-    id,
+  const status = {
+    id: request.keys.id,
     status: state['status'] as RequestPhase,
     generation: Number(state['generation']),
     counts: countsOf(seen),
@@ -146,13 +164,28 @@ export async function statusIn(
     endReason: (state['endReason'] as EndReason | undefined) ?? undefined,
     heldUntil: heldUntilOf(seen),
     deadline: state['deadline'] ? Number(state['deadline']) : undefined,
-    waiting,
-    waitingFor,
-    silentWorkers,
+    silentWorkers: silentAmong(leases, seen),
     producer: producerOf(seen),
+    retry,
     progress: Object.fromEntries(reported),
   };
+  // Only what could run, and does not, may wait for others.
+  const mayWait = status.running === 0 && seen.ready + seen.inFlight > 0;
+  const { why, waitingFor } = whyOf({
+    ...status,
+    heldSince: heldSinceOf(seen),
+    paused: state['paused'] === '1',
+    parked: state['parked'] === '1',
+    keepsResults: state['results'] !== 'discard',
+    toleratedFailures: state['toleratedFailures'] ?? '0',
+    holders: leases.map(({ worker }) => worker),
+    queue,
+    others: mayWait ? await signs.others(request, queue) : [],
+  });
+  return { ...status, why, waitingFor };
 }
+
+const NO_QUEUE = { pausedUntil: undefined, pausedSince: undefined, workers: [], memory: undefined };
 
 /** The state of a request that exists. @throws what `statusOf` throws */
 export async function inspectPresent(

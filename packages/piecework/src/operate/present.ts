@@ -1,4 +1,4 @@
-import { type RequestStatus, statusOf } from '@piecework/notifier';
+import { QueueSigns, type RequestStatus, statusOf } from '@piecework/notifier';
 import {
   type Connection,
   DroppedError,
@@ -18,11 +18,10 @@ export function presentAmong(
   ids: readonly string[],
   patiently: Patiently,
 ): Promise<(RequestStatus | undefined)[]> {
-  return Promise.all(
-    ids.map((id) =>
-      patiently(() => statusOf(new RequestReads(connection, id), shards)).catch(undefinedIfGone),
-    ),
-  );
+  const signs = new QueueSigns(shards);
+  const status = (id: string) =>
+    patiently(() => statusOf(new RequestReads(connection, id), shards, 0, signs));
+  return Promise.all(ids.map((id) => status(id).catch(undefinedIfGone)));
 }
 
 function undefinedIfGone(error: unknown): undefined {

@@ -243,7 +243,7 @@ export class AbortError extends PieceworkError {
 }
 
 /** Why a request ended before its work was done, in words. */
-const ENDED_BY = {
+export const ENDED_BY = {
   deadline: 'its deadline passed',
   failures: 'too many of its sub-requests failed',
   cancel: 'it was cancelled',

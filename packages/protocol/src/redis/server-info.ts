@@ -7,6 +7,9 @@ export interface MemoryUse {
   readonly most: number;
 }
 
+/** From this part of `maxmemory` on, workers read no more of requests whose results need room. */
+export const TIGHT_MEMORY = 0.85;
+
 /** One field of a reply to INFO. */
 export function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];

@@ -1,8 +1,7 @@
-import type { Connection, MemoryUse } from '@piecework/protocol';
+import { type Connection, type MemoryUse, TIGHT_MEMORY } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
-/** From this part of `maxmemory` on a server is tight, and below that one it has room again. */
-const TIGHT = 0.85;
+/** Below this part of `maxmemory` a server that was tight has room again. */
 const ROOM = 0.8;
 /** A server is asked again after this time, and in a big fleet after so long for each worker, in ms. */
 const ASK_MS = 1_000;
@@ -62,7 +61,7 @@ export class ServerMemory {
     if (!this.#use || this.#use.most === 0) return age >= SELDOM_MS;
     const fleet = Math.max(1, this.#fleet());
     const { used, most } = this.#use;
-    const share = Math.max((TIGHT * most - used) / 2, LEAST_SHARE * most) / fleet;
+    const share = Math.max((TIGHT_MEMORY * most - used) / 2, LEAST_SHARE * most) / fleet;
     return this.#settled >= share || age >= Math.max(ASK_MS, fleet * ASK_PER_WORKER_MS);
   }
 
@@ -85,7 +84,7 @@ export class ServerMemory {
     const use = await this.#read().catch(() => undefined);
     this.#use = use;
     const part = use && use.most > 0 ? use.used / use.most : 0;
-    const tight = part >= (this.#tight ? ROOM : TIGHT);
+    const tight = part >= (this.#tight ? ROOM : TIGHT_MEMORY);
     // cure: a request waits for the room that its results need
     if (tight === this.#tight) return;
     this.#tight = tight;

@@ -58,10 +58,3 @@ export const many = (n: number, what: string): string => `${n} ${what}${n === 1 
 
 /** '1.5 MB' */
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
-
-/** '20 ms', '90 s', '12 min', '5 h': in the unit that leaves two or three digits. */
-export function lasting(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
-  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
-}

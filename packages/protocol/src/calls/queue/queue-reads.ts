@@ -1,10 +1,10 @@
-import { TIMES } from '../../contract/defaults.js';
 import { type QueueKeys, queueKeys } from '../../contract/keys.js';
 import { Lanes, laneKeys } from '../../contract/lanes.js';
 import type { LongestRun } from '../../contract/run-times.js';
 import type { Client } from '../../redis/client.js';
 import type { Connection } from '../../redis/connection.js';
 import { redisError } from '../../redis/redis-error.js';
+import type { MemoryUse } from '../../redis/server-info.js';
 import { run } from '../../scripts/run-script.js';
 import { intervalOf, type Series } from './history.js';
 
@@ -75,6 +75,17 @@ export interface QueueCounts {
   };
   /** Tokens that wait, by priority; priorities without any are left out. */
   readonly tokens: Readonly<Record<number, number>>;
+}
+
+/** What may keep the requests of a queue from starting, at one moment. */
+export interface QueueConditions {
+  /** As in `QueueCounts`. */
+  readonly pausedUntil: number | undefined;
+  /** Since when, of a pause that ends by itself. */
+  readonly pausedSince: number | undefined;
+  /** As they are registered, also those without a sign of life. */
+  readonly workers: readonly RegisteredWorker[];
+  readonly memory: MemoryUse | undefined;
 }
 
 /** Ended requests that are read in one call. */
@@ -247,17 +258,22 @@ export class QueueReads {
   }
 
   /**
-   * What may keep requests from starting: a pause (until when; 0: until it is resumed), or no worker. Workers that gave
-   * no sign of life lately do not count. `now`: the server's time.
+   * What may keep requests of this queue from starting: its pause (until when; 0: until it is resumed), its workers,
+   * and the memory of its server, where that is known. `now`: the server's time.
    */
-  async standstill(now: number): Promise<{ pausedUntil: number | undefined; workers: number }> {
-    const { paused, workers } = this.keys;
-    // In a fleet of any size some worker ticks within this time.
-    const since = `(${now - TIMES.awayMs}`;
-    const [until, alive] = await this.read((client) =>
-      Promise.all([client.hget(paused, 'until'), client.zcount(workers, since, '+inf')]),
-    );
-    return { pausedUntil: pauseIn(until, now), workers: alive };
+  async conditions(now: number): Promise<QueueConditions> {
+    const { paused, open } = this.keys;
+    const address = await this.connection.addressOf(open);
+    const unknown = () => undefined;
+    const [[until, length], workers, memory] = await Promise.all([
+      this.read((client) => client.hmget(paused, 'until', 'length')),
+      this.workers(),
+      this.connection.memoryOf(address).catch(unknown),
+    ]);
+    const [of, ms] = (length ?? '').split(' ').map(Number);
+    const pausedUntil = pauseIn(until ?? null, now);
+    const pausedSince = of && ms && of === pausedUntil ? of - ms : undefined;
+    return { pausedUntil, pausedSince, workers, memory };
   }
 
   /** Whether a registered worker of the queue serves `task`. */

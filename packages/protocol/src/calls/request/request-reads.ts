@@ -3,6 +3,7 @@ import type { Connection } from '../../redis/connection.js';
 import { redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
+import { QueueErrors } from '../queue/queue-errors.js';
 import { type ResultsEntry, recordsOf } from './outcome-codec.js';
 import { readFields } from './read-fields.js';
 import type { EndReason, RequestOutcome } from './request-outcome.js';
@@ -93,6 +94,26 @@ export class RequestReads {
   async inspect(fields: readonly string[] = []): Promise<Inspected | null> {
     const reply = await run(this.connection.client, 'inspect', this.keys, { fields });
     return reply.verdict === 'gone' ? null : reply;
+  }
+
+  /** The same reads of another request. */
+  of(id: string): RequestReads {
+    return new RequestReads(this.connection, id);
+  }
+
+  /** The last errors of a queue. */
+  errorsOf(queue: string): QueueErrors {
+    return new QueueErrors(this.connection, queue);
+  }
+
+  /** When the first delayed sub-request is due, after `now`; undefined: none is. */
+  async nextDue(now: number): Promise<number | undefined> {
+    const [, at] = await this.connection.client
+      .zrange(this.keys.due, `(${now}`, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+      .catch((error: unknown) => {
+        throw redisError(error, 'read what is due');
+      });
+    return at === undefined ? undefined : Number(at);
   }
 
   /** The workers that have sub-requests of it, and their leases: two or three round trips. */

@@ -1,6 +1,12 @@
-import { type Connection, medianOf, type RegisteredWorker, slowAfterMs } from '@piecework/protocol';
+import {
+  type Connection,
+  lasting,
+  medianOf,
+  type RegisteredWorker,
+  slowAfterMs,
+} from '@piecework/protocol';
 import { type RunningSubRequest, runningOf } from '../../running.js';
-import { lasting, many } from '../finding.js';
+import { many } from '../finding.js';
 
 /** Requests that are read in one round. */
 const AT_ONCE = 20;

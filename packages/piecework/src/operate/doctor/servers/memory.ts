@@ -1,12 +1,10 @@
-import { keepsWork } from '@piecework/protocol';
+import { keepsWork, TIGHT_MEMORY } from '@piecework/protocol';
 import { error, type Finding, megabytes, ok, warning } from '../finding.js';
 import type { Server } from './servers.js';
 
 /** Parts of maxmemory above which use is a warning, and an error. */
 const MUCH = 0.75;
 const NEARLY_ALL = 0.9;
-/** Above this part workers read no more of requests whose results need room (worker/src/report/memory.ts). */
-const PAUSED = 0.85;
 
 /** What a `volatile-` policy deletes. */
 const EVICTED =
@@ -45,7 +43,7 @@ export function checkMemory(servers: readonly Server[]): Finding[] {
       const paused =
         used >= most
           ? ': it is full and takes no new work; what runs is settled all the same'
-          : used / most >= PAUSED
+          : used / most >= TIGHT_MEMORY
             ? ': workers read no more of requests whose results need memory, until there is some'
             : '';
       const what = `${name}: ${megabytes(used)} of ${megabytes(most)} are used${paused}`;

@@ -99,7 +99,7 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   ],
   notifier: [
     ...NOTE,
-    ...['hget', 'zcount', 'zscore', 'hvals', 'hscan', 'exists', 'xinfo|consumers'],
+    ...['hget', 'hgetall', 'zrange', 'zscore', 'lrange', 'hscan', 'exists', 'xinfo|consumers'],
     ...['ssubscribe', 'sunsubscribe'],
   ],
   admin: [

@@ -1,0 +1,456 @@
+import {
+  ENDED_BY,
+  type EndReason,
+  isOverdueAt,
+  type LongestRun,
+  lasting,
+  leaseCheckMs,
+  type QueueConditions,
+  type RegisteredWorker,
+  type RequestOutcome,
+  renewAfterMs,
+  TIGHT_MEMORY,
+  TIMES,
+} from '@piecework/protocol';
+import type { Counts } from '../waiting/outcome.js';
+
+/*
+ * The one maker of the sentence that says why a request is not further, or why it ended as it did. `status`, `list`,
+ * `top`, the dashboard and a `TimeoutError` all show it. It is a function of what was read (`standstill.ts` reads it).
+ *
+ * The first cause of CAUSES that applies makes the sentence. They are in the order in which they hide each other: first
+ * what only a person ends (a pause, no worker), then what ends by itself (a hold, a lease), then what merely takes time
+ * (its own handlers, a retry, slots that others use).
+ */
+
+/** A request in one sentence. */
+export interface Why {
+  /** Begins in small letters, without a full stop; with what to do, if there is anything. */
+  readonly why: string;
+  readonly waitingFor: WaitingFor | undefined;
+}
+
+/** What a request waits for; see `RequestStatus`. */
+export type WaitingFor =
+  | ('resume' | 'queue' | 'worker' | 'task' | 'time' | 'lease' | 'producer')
+  | ('handler' | 'memory' | 'retry' | 'slots');
+
+/** A worker that has sub-requests of a request and has missed the renewal of its lease. It may have ended. */
+export interface SilentWorker {
+  /** Boot id, `<host>-<pid>-…`. */
+  readonly worker: string;
+  /** How many sub-requests it has. */
+  readonly inFlight: number;
+  /** When it last renewed its lease. */
+  readonly seenAt: number;
+  /** When its lease ends: then other workers take these sub-requests over. */
+  readonly leaseEndsAt: number;
+}
+
+/** The producers of an open request. */
+export interface ProducerSigns {
+  /** When one of them last added items or renewed their lease. */
+  readonly seenAt: number;
+  /** When the lease ends if they stay silent. */
+  readonly leaseEndsAt: number;
+  /** What becomes of the request then: its `onProducerLost`. */
+  readonly ifLost: 'cancel' | 'seal';
+}
+
+/** The sub-requests that wait for their next attempt, where nothing else is left. */
+export interface RetrySigns {
+  /** When the first of them may run again. */
+  readonly dueAt: number;
+  /** The last failed attempt of the request that its workers reported; undefined: none of the queue's last ones. */
+  readonly lastError:
+    | { readonly index: number; readonly name: string; readonly message: string }
+    | undefined;
+}
+
+/** What the sentence is made of. Times are the Redis server's, in ms since 1970. */
+export interface Snapshot {
+  readonly id: string;
+  readonly status: string;
+  readonly outcome: RequestOutcome | undefined;
+  readonly endReason: EndReason | undefined;
+  readonly counts: Counts;
+  readonly running: number;
+  readonly readAt: number;
+  readonly priority: number;
+  readonly limit: number | null;
+  readonly task: string | undefined;
+  readonly heldUntil: number | undefined;
+  readonly deadline: number | undefined;
+  readonly silentWorkers: readonly SilentWorker[];
+  readonly producer: ProducerSigns | undefined;
+  readonly retry: RetrySigns | undefined;
+  /** Since when it is held; 'created': its start is delayed; undefined: not known. */
+  readonly heldSince: number | 'created' | undefined;
+  readonly paused: boolean;
+  /** Whether a worker that does not serve its task has met it. */
+  readonly parked: boolean;
+  readonly keepsResults: boolean;
+  /** As it is stored: '3', or '5%'. */
+  readonly toleratedFailures: string;
+  /** Workers with sub-requests of it. */
+  readonly holders: readonly string[];
+  /** Of its queue; of a request that has ended it may be empty. */
+  readonly queue: QueueConditions;
+  /** Other requests with running handlers, and their priorities. */
+  readonly others: readonly { readonly id: string; readonly priority: number }[];
+}
+
+/** Why it is not further; of a complete request, why it ended so. */
+export function whyOf(seen: Snapshot): Why {
+  for (const cause of CAUSES) {
+    const found = cause(seen);
+    if (!found) continue;
+    const { why, waitingFor, advice } = found;
+    const also = seen.status === 'complete' ? '' : alsoOf(seen, waitingFor);
+    return { why: `${why}${also}${advice ? `: ${advice}` : ''}`, waitingFor };
+  }
+  return { why: 'it is about to go on', waitingFor: undefined };
+}
+
+interface Cause {
+  readonly why: string;
+  readonly waitingFor?: WaitingFor | undefined;
+  /** What a person can do. */
+  readonly advice?: string | undefined;
+}
+
+const CAUSES: readonly ((seen: Snapshot) => Cause | undefined)[] = [
+  ended,
+  cancelling,
+  pastDeadline,
+  paused,
+  queuePaused,
+  unserved,
+  held,
+  withoutWorker,
+  silence,
+  blockedWorker,
+  overdueHandler,
+  fullServer,
+  ofProducer,
+  retries,
+  noSlot,
+  runs,
+];
+
+function ended({ status, outcome, endReason, counts, toleratedFailures }: Snapshot) {
+  if (status !== 'complete') return undefined;
+  const { total, succeeded, failed, cancelled } = counts;
+  if (endReason) {
+    const bound = endReason === 'failures' ? `, more than the ${toleratedFailures} tolerated` : '';
+    const cut = `${n(succeeded)} succeeded, ${n(failed)} failed and ${n(cancelled)} were cancelled`;
+    return { why: `it ended early, as ${ENDED_BY[endReason]}${bound}; ${cut}` };
+  }
+  if (outcome === 'cancelled')
+    return { why: `it was cancelled; ${n(succeeded)} of ${n(total)} succeeded` };
+  if (total === 0) return { why: 'it succeeded: it had no sub-requests' };
+  if (failed === 0) return { why: `it succeeded: all ${n(total)} sub-requests did` };
+  const share = `${n(failed)} of ${n(total)} sub-requests failed`;
+  return outcome === 'succeeded'
+    ? { why: `it succeeded: ${share}, and it tolerates ${toleratedFailures}` }
+    : { why: `it failed: ${share}, and it tolerates ${toleratedFailures}` };
+}
+
+function cancelling({ status, endReason, counts, silentWorkers, readAt }: Snapshot) {
+  if (status !== 'cancelling') return undefined;
+  const { inFlight } = counts;
+  const because = endReason && endReason !== 'cancel' ? `, as ${ENDED_BY[endReason]}` : '';
+  const rest =
+    silentWorkers.length > 0
+      ? silenceOf(silentWorkers, readAt)
+      : inFlight > 0
+        ? `${n(inFlight)} ${inFlight === 1 ? 'has' : 'have'} not ended yet`
+        : 'nothing of it runs';
+  return { why: `it is being cancelled${because}; ${rest}` };
+}
+
+function pastDeadline({ deadline, readAt }: Snapshot) {
+  if (deadline === undefined || deadline > readAt) return undefined;
+  const when = 'it ends when a worker runs, or somebody waits for it';
+  return { why: `its deadline passed ${ago(deadline, readAt)}; ${when}` };
+}
+
+function paused({ paused, running }: Snapshot): Cause | undefined {
+  if (!paused) return undefined;
+  return { why: `it is paused${stillRun(running)}`, waitingFor: 'resume', advice: 'resume it' };
+}
+
+function queuePaused({ queue, readAt, running }: Snapshot): Cause | undefined {
+  const { pausedUntil, pausedSince } = queue;
+  if (pausedUntil === undefined || (pausedUntil !== 0 && pausedUntil <= readAt)) return undefined;
+  const since = pausedSince === undefined ? '' : `, since ${ago(pausedSince, readAt)}`;
+  const until = pausedUntil === 0 ? '' : ` until ${timeOf(pausedUntil, readAt)}`;
+  return {
+    why: `its queue is paused${until}${since}${stillRun(running)}`,
+    waitingFor: 'queue',
+    advice: 'resume the queue',
+  };
+}
+
+const stillRun = (running: number) =>
+  running === 0 ? '' : `; ${n(running)} still ${running === 1 ? 'runs' : 'run'}`;
+
+function unserved(seen: Snapshot): Cause | undefined {
+  const { task = '', queue, parked, counts } = seen;
+  const { workers } = queue;
+  const met = parked || (workers.some(aliveAt(seen)) && counts.ready > 0 && counts.inFlight === 0);
+  if (!met || workers.some((worker) => serves(worker, task))) return undefined;
+  const which = task ? `task ${task}` : 'requests without a task';
+  const advice = 'start one that does, or cancel the request if the name is wrong';
+  return { why: `no worker serves ${which}`, waitingFor: 'task', advice };
+}
+
+function held({ heldUntil, heldSince, readAt, running }: Snapshot): Cause | undefined {
+  if (heldUntil === undefined) return undefined;
+  const until = timeOf(heldUntil, readAt);
+  if (heldSince === 'created')
+    return { why: `its start is delayed until ${until}`, waitingFor: 'time' };
+  const since = heldSince === undefined ? '' : `, since ${ago(heldSince, readAt)}`;
+  return { why: `it is held until ${until}${since}${stillRun(running)}`, waitingFor: 'time' };
+}
+
+const START = 'start one, as `new Worker` or `piecework worker`: it will run then';
+
+function withoutWorker(seen: Snapshot): Cause | undefined {
+  const { counts, silentWorkers, readAt, queue } = seen;
+  const alive = queue.workers.filter(aliveAt(seen));
+  const last = silentWorkers.at(-1);
+  if (counts.inFlight === 0 && counts.ready + counts.delayed > 0) {
+    if (alive.length === 0)
+      return { why: 'its queue has no worker', waitingFor: 'worker', advice: START };
+    if (alive.every(({ draining }) => draining))
+      return { why: 'all workers of its queue are closing', waitingFor: 'worker', advice: START };
+  }
+  // Somebody would have taken over by now.
+  if (!last || last.leaseEndsAt > readAt || alive.length > 0) return undefined;
+  const why = `${onSilent(silentWorkers, readAt)}; its queue has no worker`;
+  return { why, waitingFor: 'worker', advice: START };
+}
+
+function silence({ silentWorkers, readAt }: Snapshot): Cause | undefined {
+  if (silentWorkers.length === 0) return undefined;
+  return { why: silenceOf(silentWorkers, readAt), waitingFor: 'lease' };
+}
+
+/** Its lease is renewed by another thread. */
+function blockedWorker(seen: Snapshot): Cause | undefined {
+  const { holders, queue, readAt } = seen;
+  const isAlive = aliveAt(seen);
+  const blocked = queue.workers.find((one) => holders.includes(one.id) && !isAlive(one));
+  if (!blocked) return undefined;
+  const since = lasting(readAt - blocked.seenAt);
+  return {
+    why: `worker ${blocked.id} has reported nothing for ${since}, and its lease is renewed`,
+    waitingFor: 'handler',
+    advice: 'a handler may block its event loop; if it stays so, end that process',
+  };
+}
+
+/** The handler of the request that has run longest, as the workers last reported, and on which worker. */
+function longestOf(
+  seen: Snapshot,
+): { readonly run: LongestRun; readonly worker: string } | undefined {
+  if (seen.counts.inFlight === 0) return undefined;
+  const runs = seen.queue.workers
+    .filter(aliveAt(seen))
+    .flatMap(({ id, longest }) =>
+      longest.filter(({ requestId }) => requestId === seen.id).map((run) => ({ run, worker: id })),
+    );
+  return runs.sort((a, b) => a.run.startedAt - b.run.startedAt)[0];
+}
+
+function overdueHandler(seen: Snapshot): Cause | undefined {
+  const longest = longestOf(seen);
+  if (!longest || !isOverdueAt(longest.run, seen.readAt)) return undefined;
+  const others = seen.running - 1;
+  const rest = others > 0 ? `; ${n(others)} more ${others === 1 ? 'runs' : 'run'}` : '';
+  return {
+    why: `sub-request ${runText(longest, seen.readAt)}${rest}`,
+    waitingFor: 'handler',
+    advice: 'if it hangs, end that process; attemptTimeoutMs bounds an attempt',
+  };
+}
+
+/** '7 has been running for 40 s on host-1-x, usually 20 ms' */
+function runText(
+  { run: { index, startedAt, medianMs }, worker }: NonNullable<ReturnType<typeof longestOf>>,
+  now: number,
+): string {
+  const usual = medianMs === undefined ? '' : `, usually ${lasting(medianMs)}`;
+  return `${index} has been running for ${lasting(now - startedAt)} on ${worker}${usual}`;
+}
+
+function fullServer({ queue, counts, running, keepsResults }: Snapshot): Cause | undefined {
+  const { used = 0, most = 0 } = queue.memory ?? {};
+  const share = most === 0 ? 0 : used / most;
+  if (counts.ready + counts.inFlight === 0 || running > 0) return undefined;
+  if (share < (keepsResults ? TIGHT_MEMORY : 1)) return undefined;
+  return {
+    why: `Redis is ${share >= 1 ? 'full' : 'nearly full'} (${Math.floor(share * 100)} % of maxmemory), and its results need room`,
+    waitingFor: 'memory',
+    advice: 'raise maxmemory, or drop complete requests',
+  };
+}
+
+function ofProducer({ producer, counts, readAt }: Snapshot): Cause | undefined {
+  const { ready, inFlight, delayed, total } = counts;
+  if (!producer || ready + inFlight + delayed > 0) return undefined;
+  const all = total === 0 ? 'nothing was added yet' : 'all that was added is done';
+  return {
+    why: `${all}, and its producer has not sealed it; ${producerText(producer, readAt)}`,
+    waitingFor: 'producer',
+    advice: 'cancel the request if nothing more comes',
+  };
+}
+
+function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
+  const { ready, inFlight, delayed } = counts;
+  if (ready + inFlight > 0 || delayed === 0) return undefined;
+  return {
+    why: `${n(delayed)} ${delayed === 1 ? 'waits for its' : 'wait for their'} next attempt${dueText(retry, delayed, readAt)}`,
+    waitingFor: 'retry',
+  };
+}
+
+/** ', the first in 5 s; the last error: TypeError: x is undefined (index 3)' */
+function dueText(retry: RetrySigns | undefined, delayed: number, now: number): string {
+  if (!retry) return '';
+  const first = delayed === 1 ? ', which is due' : ', the first is due';
+  const { dueAt, lastError } = retry;
+  const due = dueAt > now ? `${first} in ${lasting(dueAt - now)}` : `${first} now`;
+  if (!lastError) return due;
+  const { name, message, index } = lastError;
+  return `${due}; the last error: ${name}: ${message} (index ${index})`;
+}
+
+/** Nothing of it runs, although it could. */
+function noSlot(seen: Snapshot): Cause | undefined {
+  const { counts, running, readAt, others, priority } = seen;
+  if (running > 0 || counts.ready + counts.inFlight === 0) return undefined;
+  const { workers, slots, free } = fleetFor(seen);
+  if (workers.length === 0) return undefined;
+  if (free > 0) return { why: `it waits for its turn; ${n(free)} of ${slotsText(slots)} are free` };
+  const oldest = workers
+    .flatMap(({ longest }) => longest.filter(({ requestId }) => requestId !== seen.id))
+    .sort((a, b) => a.startedAt - b.startedAt)[0];
+  const takers = others.slice(0, 2).map((one) => `${one.id} (priority ${one.priority})`);
+  if (others.length > 2) takers.push(`${others.length - 2} more`);
+  const of = takers.length > 0 ? ` of ${listed(takers)}` : '';
+  const since = oldest ? `, the oldest running for ${lasting(readAt - oldest.startedAt)}` : '';
+  const fleet = `${workers.length === 1 ? 'one worker' : `${n(workers.length)} workers`}`;
+  const isAfter = others.some((one) => one.priority < priority);
+  const turn = isAfter
+    ? `it has priority ${priority}, and smaller numbers go first`
+    : `it has priority ${priority}, and gets its share of the next free slots`;
+  return {
+    why: `all ${slotsText(slots)} of ${fleet} are taken by handlers${of}${since}; ${turn}`,
+    waitingFor: 'slots',
+    advice: 'more workers let it start sooner; they are needed if those handlers wait for it',
+  };
+}
+
+function runs(seen: Snapshot): Cause | undefined {
+  const { counts, running, limit, readAt } = seen;
+  const { ready, inFlight, total } = counts;
+  const isAllSettled = total === counts.succeeded + counts.failed + counts.cancelled;
+  if (isAllSettled && total > 0) return { why: 'all is done, and its end is being recorded' };
+  if (inFlight + ready === 0) return undefined;
+  if (running === 0 && inFlight === 0) return { why: 'it waits for its turn' };
+  const waits = ready + inFlight - running;
+  const longest = longestOf(seen);
+  const long = longest ? `; sub-request ${runText(longest, readAt)}` : '';
+  const verb = running === 1 ? 'runs' : 'run';
+  if (waits === 0) return { why: `${n(running)} ${verb}, and none waits for a slot${long}` };
+  const wait = `${n(waits)} ${waits === 1 ? 'waits' : 'wait'}`;
+  const { slots, free } = fleetFor(seen);
+  if (limit !== null && running >= limit) {
+    const left = slots > 0 ? `; ${n(free)} of ${slotsText(slots)} are free` : '';
+    const advice = free > 0 ? 'a higher limit would use them' : undefined;
+    const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${left}${long}`;
+    return { why, advice };
+  }
+  const full = slots > 0 && free === 0 ? ` for a slot: all ${n(slots)} are taken` : '';
+  return { why: `${n(running)} ${verb} and ${wait}${full}${long}` };
+}
+
+/** What is to be known besides the cause. */
+function alsoOf(seen: Snapshot, waitingFor: WaitingFor | undefined): string {
+  const { counts, deadline, producer, readAt, retry } = seen;
+  const parts: string[] = [];
+  if (counts.delayed > 0 && waitingFor !== 'retry')
+    parts.push(
+      `${n(counts.delayed)} ${counts.delayed === 1 ? 'waits for its' : 'wait for their'} next attempt${dueText(retry && { ...retry, lastError: undefined }, counts.delayed, readAt)}`,
+    );
+  if (producer && waitingFor !== 'producer' && isSilent(producer, readAt))
+    parts.push(producerText(producer, readAt));
+  if (deadline !== undefined && deadline > readAt)
+    parts.push(`its deadline ends it in ${lasting(deadline - readAt)}`);
+  return parts.map((part) => `; ${part}`).join('');
+}
+
+/** Workers with a sign of life: in a fleet of any size some worker ticks within this time. */
+function aliveAt({ readAt, queue: { workers } }: Snapshot): (worker: RegisteredWorker) => boolean {
+  const awayMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
+  return ({ seenAt }) => readAt - seenAt < awayMs;
+}
+
+const serves = ({ tasks }: RegisteredWorker, task: string) => tasks === '*' || tasks.includes(task);
+
+/** The workers that could run it, and their slots. */
+function fleetFor(seen: Snapshot) {
+  const workers = seen.queue.workers
+    .filter(aliveAt(seen))
+    .filter((worker) => !worker.draining && serves(worker, seen.task ?? ''));
+  const slots = workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
+  const busy = workers.reduce((sum, { running, leftovers }) => sum + running + leftovers, 0);
+  return { workers, slots, free: Math.max(0, slots - busy) };
+}
+
+/** A holder that has not renewed for longer than this has missed a renewal; in ms. */
+export const silentAfterMs = (leaseMs: number) => renewAfterMs(leaseMs) + 2 * leaseCheckMs(leaseMs);
+
+const isSilent = ({ seenAt, leaseEndsAt }: ProducerSigns, now: number) =>
+  now - seenAt > silentAfterMs(leaseEndsAt - seenAt);
+
+/** 'its producer was last seen 20 s ago; cancelled in 10 s' */
+function producerText(producer: ProducerSigns, now: number): string {
+  const { seenAt, leaseEndsAt, ifLost } = producer;
+  const seen = `its producer was last seen ${ago(seenAt, now)}`;
+  if (!isSilent(producer, now)) return seen;
+  const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
+  if (leaseEndsAt <= now) return `${seen}; ${end} when a worker runs, or somebody waits for it`;
+  return `${seen}; ${end} in about ${lasting(leaseEndsAt - now)}`;
+}
+
+/** '12 are on a worker last seen 8 s ago; taken over in about 22 s' */
+function silenceOf(silent: readonly SilentWorker[], now: number): string {
+  const leftMs = Math.max(...silent.map(({ leaseEndsAt }) => leaseEndsAt)) - now;
+  const when = leftMs > 0 ? `in about ${lasting(leftMs)}` : 'soon';
+  return `${onSilent(silent, now)}; taken over ${when}`;
+}
+
+/** '12 are on a worker last seen 8 s ago' */
+function onSilent(silent: readonly SilentWorker[], now: number): string {
+  const owned = silent.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  const on = silent.length === 1 ? 'a worker' : `${silent.length} workers`;
+  const seenAt = Math.max(...silent.map((one) => one.seenAt));
+  const verb = owned === 1 ? 'is' : 'are';
+  return `${n(owned)} ${verb} on ${on} last seen ${ago(seenAt, now)}`;
+}
+
+const n = (count: number) => count.toLocaleString('en-US');
+const ago = (at: number, now: number) => `${seconds(now - at)} ago`;
+/** '0 s': what was just now, too. */
+const seconds = (ms: number) =>
+  ms < 1_000 ? `${Math.max(0, Math.round(ms / 1_000))} s` : lasting(ms);
+const slotsText = (slots: number) => `${n(slots)} ${slots === 1 ? 'slot' : 'slots'}`;
+/** '2026-11-28T20:05:00Z, in 5 min' */
+const timeOf = (at: number, now: number) =>
+  `${new Date(at).toISOString().replace(/\.\d+/, '')}, in ${lasting(at - now)}`;
+const listed = (texts: readonly string[]) =>
+  texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
