@@ -150,7 +150,7 @@ test('list shows silent workers and producers, and status says what follows', as
   await client.hset(left.request.keys.request, 'lease:dead', await inMs(15_000));
   expect(await rowOf(left.id)).toMatch(/ {2}worker silent {2}/);
   expect((await run('status', left.id)).stdout).toMatch(
-    /^waiting +3 are on a worker last seen \d+ s ago; taken over in about \d+ s$/m,
+    /^why +3 are on a worker last seen \d+ s ago; taken over in about \d+ s$/m,
   );
   // Others run the rest.
   await new Hand(left, 'alive').hold(2, []);
@@ -169,7 +169,7 @@ test('list shows silent workers and producers, and status says what follows', as
   await client.hset(open.request.keys.request, 'producerUntil', await inMs(10_000));
   expect(await rowOf(open.id)).toMatch(/ {2}producer silent {2}/);
   expect((await run('status', open.id)).stdout).toMatch(
-    /^waiting +its producer was last seen \d+ s ago; cancelled in about \d+ s \(`piecework cancel \S+` ends it\)$/m,
+    /^why +all that was added .* last seen \d+ min ago; cancelled in about \d+ s: cancel the request/m,
   );
   await client.hset(open.request.keys.request, 'producerUntil', await inMs(-5_000));
   expect((await run('status', open.id)).stdout).toMatch(
@@ -187,7 +187,7 @@ test('results says on standard error when a request ended early', async ({
   expect(await run('results', id)).toMatchObject({
     code: 0,
     stdout: '',
-    stderr: `${id} ended early: somebody cancelled it; 3 of 3 sub-requests have no result\n`,
+    stderr: `${id} ended early, as it was cancelled; 3 of 3 sub-requests have no result\n`,
   });
   await run('drop', id);
 });

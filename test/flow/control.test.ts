@@ -173,7 +173,7 @@ describe('a paused request', () => {
     await request.pause();
     expect(await request.status()).toMatchObject({
       status: 'sealed',
-      why: 'it is paused: resume it',
+      why: 'it is paused; 3 still run: resume it',
     });
     open();
     await until(async () => {

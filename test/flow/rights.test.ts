@@ -90,6 +90,7 @@ async function story(
     runs.set(key, run);
     const name = context.requestId.split('.').at(-1);
     context.progress(n);
+    if (name === 'retried') throw new Error('not yet');
     if (name === 'failing' && n % 2 === 1) {
       context.checkpoint({ n });
       throw new Error('odd');
@@ -150,6 +151,13 @@ async function story(
   const later = await producer.submit(numbers(1), { id: flow.id('later'), delayMs: 3_600_000 });
   expect((await notifier.status(later.id)).waitingFor).toBe('time');
   await admin.cancel(later.id);
+
+  const retried = await producer.submit(numbers(1), {
+    ...{ id: flow.id('retried'), attempts: 2 },
+    backoff: { type: 'fixed', delayMs: 3_600_000 },
+  });
+  await until(async () => (await notifier.status(retried.id)).waitingFor === 'retry');
+  await admin.cancel(retried.id);
 
   const waiting = await producer.submit(numbers(20), { id: flow.id('waiting'), limit: 2 });
   await until(async () => (await notifier.status(waiting.id)).counts.inFlight === 2);

@@ -262,6 +262,8 @@ class Run {
     const handle = retries ? this.#pw.request(open.id) : open.handle;
     const again = this.#named !== undefined;
     this.#request = handle;
+    if (!again && this.#outlives && !this.#values.json)
+      say(`${handle.id} begins; follow it: piecework top --queue ${this.#values.queue}`);
     if (again && !isComplete) await setLimit(handle, this.#asked.limit);
     if (retries) await handle.redrive();
     await this.#files.out?.begin(again);

@@ -49,3 +49,6 @@ export const HISTORY_MAX = 1_000;
 export const CLAIMS_PER_TICK = 50;
 /** How many parked requests one tick answers. */
 export const PARKED_PER_TICK = 100;
+
+/** In the process title of a server that Piecework started itself. */
+export const OWN_SERVER = 'piecework-own';

@@ -1,3 +1,4 @@
+import { OWN_SERVER } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { error, type Finding, ok, warning } from '../finding.js';
 import type { Server } from './servers.js';
@@ -25,6 +26,8 @@ async function checkServer({ name, info, client }: Server): Promise<Finding[]> {
   }
   const save = await setting(client, 'save');
   if (save === undefined) return [untold(`${name}: no append-only file`, 'save')];
+  if (save === '' && (await isOwn(client)))
+    return [ok('persistence', `${name}: started by Piecework: its data ends with it`)];
   if (save === '') {
     const what = `${name}: neither append-only file nor snapshots: a restart loses everything`;
     return [warning('persistence', what, AOF)];
@@ -53,6 +56,11 @@ function failures(name: string, text: (field: string) => string): Finding[] {
   return failed
     .filter(([field]) => text(field) === 'err')
     .map(([, what]) => error('persistence', `${name} ${what}`, advice));
+}
+
+/** Whether Piecework started the server, as for `piecework dev`. */
+export async function isOwn(client: Redis): Promise<boolean> {
+  return (await setting(client, 'proc-title-template'))?.includes(OWN_SERVER) ?? false;
 }
 
 /** A setting of the server; undefined when it does not show it, as without the right to ask. */
