@@ -77,3 +77,23 @@ describe('a command that a test forgets', () => {
     await until(() => !forgotten.some(runs));
   });
 });
+
+test('the doctor expects no persistence, memory limit or replica of a server of dev', {
+  tags: 'processes',
+}, async () => {
+  const dev = startCli(['dev']);
+  const [, url = ''] = await until(
+    () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
+    STARTS,
+  );
+  const { stdout } = await runCli(['doctor', '--json'], { redis: url });
+  const findings = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { level: string; check: string });
+  const kinds = ['memory', 'persistence', 'replicas'];
+  const levels = findings.filter(({ check }) => kinds.includes(check)).map(({ level }) => level);
+  expect(levels).toEqual(['ok', 'ok', 'ok']);
+  dev.child.kill('SIGINT');
+  await dev.finished;
+});

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import { cli, STARTS, startCli } from '../support/cli.js';
-import { type CommandLine, jsonLines, test } from '../support/command-line.js';
+import { cli, endAtOnce, STARTS, startCli } from '../support/cli.js';
+import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
 
@@ -166,6 +166,22 @@ describe('a run in which something failed', () => {
     ]);
     expect(stderr).not.toContain('stays in Redis');
   });
+});
+
+test('a run without a name says how another terminal can follow it', async ({
+  commandLine: { file, run, start, queue },
+}) => {
+  const input = await file('long.txt', 'wait:600000\n');
+  const long = start('run', '--input', input, '--handler', handler);
+  const says = /^(run-\S+) begins; follow it: piecework top --queue (\S+)$/m;
+  const [, id = '', said = ''] = await saysIn(long, 'stderr', says);
+  expect(said).toBe(queue);
+  expect((await run('status', id)).code).toBe(0);
+  await endAtOnce(
+    () => long.kill('SIGINT'),
+    () => long.said.stderr,
+  );
+  await long.finished;
 });
 
 describe('on a full disk', () => {

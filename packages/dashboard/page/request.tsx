@@ -105,7 +105,7 @@ function Progress({ row }: { readonly row: Row }) {
         : 'no rate yet';
   return (
     <section class="panel progress" aria-label="Progress">
-      <p class={row.waitingFor === '' ? 'why' : 'why warn'}>{sentence(row.why)}</p>
+      <p class={row.waitingFor === '' ? 'standing' : 'standing warn'}>{sentence(row.why)}</p>
       <div class="line">
         <p class="big">
           {isOver ? titleOf(row) : percent(done, counts.total)} <span class="beside">{words}</span>

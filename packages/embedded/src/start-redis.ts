@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OWN_SERVER } from '@piecework/protocol/contract';
 import { dataFolder } from './data-folder.js';
 import { containerRuns } from './docker-server.js';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
@@ -210,8 +209,6 @@ function serverSettings(persistence: 'none' | 'aof'): string[] {
   return [
     ...['--save', '', '--appendonly', persistence === 'aof' ? 'yes' : 'no'],
     ...['--protected-mode', 'yes', '--maxmemory-policy', 'noeviction'],
-    // The doctor recognises it by that: its data need not outlive it.
-    ...['--proc-title-template', `{title} {listen-addr} {server-mode} ${OWN_SERVER}`],
     // By default, a master that shuts down waits ten seconds for a replica that is behind.
     ...['--shutdown-timeout', '0'],
   ];

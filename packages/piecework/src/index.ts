@@ -23,6 +23,7 @@ export {
   type ResultItem,
   type Results,
   type ResultsOptions,
+  type RetrySigns,
   type SilentWorker,
   type SubmittedOptions,
   type SucceededEvent,

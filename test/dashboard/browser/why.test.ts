@@ -81,7 +81,7 @@ async function expectEverywhere(
   try {
     const page = await browser.newPage();
     await page.goto(`${served.url}#/${queue}/request/${id}`);
-    const shown = page.locator('section.progress p.why');
+    const shown = page.locator('section.progress p.standing');
     await expect
       .poll(async () => timeless((await shown.textContent()) ?? '').toLowerCase(), {
         timeout: 30_000,
@@ -129,7 +129,7 @@ describe.skipIf(!existsSync(chromium) || !hasTerminals)('why a request is not fu
     await expectEverywhere(
       commandLine,
       waiting,
-      /^all 1 slot of one worker are taken by handlers of first-\S+ \(priority 3\)/,
+      /^the only slot of one worker is taken by handlers of first-\S+ \(priority 3\)/,
     );
     await expectEverywhere(
       commandLine,

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol/contract';
+import { DEV_SERVER, InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { commonFlags } from '../flags/common-flags.js';
@@ -101,15 +101,18 @@ function check({ cluster, port, dir, dashboard, dashboardPort }: DevValues): voi
     throw new InvalidOptionError('--dashboard-port', dashboardPort, 'with --dashboard');
 }
 
+const TITLE = ['--proc-title-template', `{title} {listen-addr} {server-mode} ${DEV_SERVER}`];
+
 async function serve(
   { startCluster, startRedis }: typeof import('@piecework/embedded'),
   { cluster, port, dir }: DevValues,
 ): Promise<Serving> {
   if (cluster) {
-    return startCluster({ onStatus: say });
+    return startCluster({ onStatus: say, args: TITLE });
   }
   return startRedis({
     onStatus: say,
+    args: TITLE,
     ...(port === undefined ? {} : { port }),
     ...(dir === undefined ? {} : { dir, persistence: 'aof' as const }),
   });

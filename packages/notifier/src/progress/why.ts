@@ -348,7 +348,7 @@ function noSlot(seen: Snapshot): Cause | undefined {
     ? `it has priority ${priority}, and smaller numbers go first`
     : `it has priority ${priority}, and gets its share of the next free slots`;
   return {
-    why: `all ${slotsText(slots)} of ${fleet} are taken by handlers${of}${since}; ${turn}`,
+    why: `${slots === 1 ? 'the only slot' : `all ${slotsText(slots)}`} of ${fleet} ${slots === 1 ? 'is' : 'are'} taken by handlers${of}${since}; ${turn}`,
     waitingFor: 'slots',
     advice: 'more workers let it start sooner; they are needed if those handlers wait for it',
   };
@@ -374,7 +374,10 @@ function runs(seen: Snapshot): Cause | undefined {
     const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${left}${long}`;
     return { why, advice };
   }
-  const full = slots > 0 && free === 0 ? ` for a slot: all ${n(slots)} are taken` : '';
+  const full =
+    slots > 0 && free === 0
+      ? ` for a slot: ${slots === 1 ? 'the only one is' : `all ${n(slots)} are`} taken`
+      : '';
   return { why: `${n(running)} ${verb} and ${wait}${full}${long}` };
 }
 

@@ -50,5 +50,5 @@ export const CLAIMS_PER_TICK = 50;
 /** How many parked requests one tick answers. */
 export const PARKED_PER_TICK = 100;
 
-/** In the process title of a server that Piecework started itself. */
-export const OWN_SERVER = 'piecework-own';
+/** In the process title of a server of `piecework dev`: the doctor does not expect that it keeps anything. */
+export const DEV_SERVER = 'piecework-dev';

@@ -1,6 +1,6 @@
 import { type Connection, type QueueCommands, redisError } from '@piecework/protocol';
 import { type Finding, many, warning } from '../finding.js';
-import { isOwn, setting } from '../servers/persistence.js';
+import { isOfDev, setting } from '../servers/persistence.js';
 import type { Server } from '../servers/servers.js';
 
 /**
@@ -19,7 +19,8 @@ export async function checkExpiry(
   if (spent === 0) return [];
   const found: Finding[] = [];
   for (const { name, client } of servers) {
-    if ((await setting(client, 'lazyfree-lazy-expire')) !== 'no' || (await isOwn(client))) continue;
+    if ((await setting(client, 'lazyfree-lazy-expire')) !== 'no' || (await isOfDev(client)))
+      continue;
     const what = `${name}: ${many(spent, 'ended request')} of the queue may keep much data, and what expires blocks the server while it is freed`;
     const advice =
       'CONFIG SET lazyfree-lazy-expire yes, and write it into the configuration; a running worker removes the data before it expires';

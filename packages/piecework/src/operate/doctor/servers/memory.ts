@@ -1,6 +1,6 @@
 import { keepsWork, TIGHT_MEMORY } from '@piecework/protocol';
 import { error, type Finding, megabytes, ok, warning } from '../finding.js';
-import { isOwn } from './persistence.js';
+import { isOfDev } from './persistence.js';
 import type { Server } from './servers.js';
 
 /** Parts of maxmemory above which use is a warning, and an error. */
@@ -13,11 +13,11 @@ const EVICTED =
 
 /** Checks whether a server would evict keys, and how much memory it has left. */
 export async function checkMemory(servers: readonly Server[]): Promise<Finding[]> {
-  const findings = servers.map(async (server) => memoryOf(server, await isOwn(server.client)));
+  const findings = servers.map(async (server) => memoryOf(server, await isOfDev(server.client)));
   return (await Promise.all(findings)).flat();
 }
 
-function memoryOf({ name, info }: Server, isOwnServer: boolean): Finding[] {
+function memoryOf({ name, info }: Server, isForTrial: boolean): Finding[] {
   const most = info.number('maxmemory');
   // Buffers of replicas and of the append-only file do not count against maxmemory.
   const used = info.number('used_memory') - info.number('mem_not_counted_for_evict');
@@ -36,7 +36,7 @@ function memoryOf({ name, info }: Server, isOwnServer: boolean): Finding[] {
           : error('memory', what, advice),
     );
   }
-  if (most === 0 && !isOwnServer) {
+  if (most === 0 && !isForTrial) {
     findings.push(
       warning(
         'memory',

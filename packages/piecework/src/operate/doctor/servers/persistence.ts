@@ -1,4 +1,4 @@
-import { OWN_SERVER } from '@piecework/protocol';
+import { DEV_SERVER } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { error, type Finding, ok, warning } from '../finding.js';
 import type { Server } from './servers.js';
@@ -26,8 +26,8 @@ async function checkServer({ name, info, client }: Server): Promise<Finding[]> {
   }
   const save = await setting(client, 'save');
   if (save === undefined) return [untold(`${name}: no append-only file`, 'save')];
-  if (save === '' && (await isOwn(client)))
-    return [ok('persistence', `${name}: started by Piecework: its data ends with it`)];
+  if (save === '' && (await isOfDev(client)))
+    return [ok('persistence', `${name}: a server of \`piecework dev\`: its data ends with it`)];
   if (save === '') {
     const what = `${name}: neither append-only file nor snapshots: a restart loses everything`;
     return [warning('persistence', what, AOF)];
@@ -58,9 +58,9 @@ function failures(name: string, text: (field: string) => string): Finding[] {
     .map(([, what]) => error('persistence', `${name} ${what}`, advice));
 }
 
-/** Whether Piecework started the server, as for `piecework dev`. */
-export async function isOwn(client: Redis): Promise<boolean> {
-  return (await setting(client, 'proc-title-template'))?.includes(OWN_SERVER) ?? false;
+/** Whether it is a server of `piecework dev`, to try things with. */
+export async function isOfDev(client: Redis): Promise<boolean> {
+  return (await setting(client, 'proc-title-template'))?.includes(DEV_SERVER) ?? false;
 }
 
 /** A setting of the server; undefined when it does not show it, as without the right to ask. */
