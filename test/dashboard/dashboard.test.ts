@@ -948,15 +948,16 @@ describe('what it costs Redis', () => {
     await one.next();
     await one.next();
     // Two rounds, and perhaps the beginning of a third.
-    for (const read of [
-      'hlen open',
-      'zrange workers',
-      'lrange errors',
-      'hscan open',
-      'zrange history',
-    ]) {
+    for (const [read, most] of [
+      ['hlen open', 3],
+      // For the workers, and for why the requests of the list are not further.
+      ['zrange workers', 6],
+      ['lrange errors', 3],
+      ['hscan open', 3],
+      ['zrange history', 3],
+    ] as const) {
       const times = seen.slice(before).filter((line) => line === read).length;
-      expect([read, times >= 1 && times <= 3]).toEqual([read, true]);
+      expect([read, times >= 1 && times <= most]).toEqual([read, true]);
     }
     for (const stream of [one, ...others]) stream.close();
   });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import { cli, endAtOnce, STARTS, startCli } from '../support/cli.js';
+import { cli, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
@@ -177,10 +177,7 @@ test('a run without a name says how another terminal can follow it', async ({
   const [, id = '', said = ''] = await saysIn(long, 'stderr', says);
   expect(said).toBe(queue);
   expect((await run('status', id)).code).toBe(0);
-  await endAtOnce(
-    () => long.kill('SIGINT'),
-    () => long.said.stderr,
-  );
+  await run('cancel', id);
   await long.finished;
 });
 

@@ -42,6 +42,7 @@ import { type NotifierOptions, notifierOptions } from './options.js';
 import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
 import { type ProgressOptions, progressOptions } from './progress/progress-options.js';
+import { QueueSigns } from './progress/standstill.js';
 import { statusOf } from './progress/status.js';
 import { OneByOne } from './results/one-by-one.js';
 import type { ResultItem, SucceededItem } from './results/result-item.js';
@@ -73,6 +74,7 @@ export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #queue: Shards;
+  readonly #signs: QueueSigns;
   readonly #firstReach: FirstReach;
   readonly #waiters: Waiters;
   readonly #forMs: number;
@@ -89,6 +91,7 @@ export class Notifier implements AsyncDisposable {
     this.#connection = Connection.of(redis);
     this.#ownsConnection = this.#connection !== redis;
     this.#queue = new Shards(this.#connection, queue, shards);
+    this.#signs = new QueueSigns(this.#queue);
     this.#firstReach = new FirstReach(this.#connection);
     this.#waiters = new Waiters(this.#connection, this.#queue, this.#firstReach, checked);
   }
@@ -290,7 +293,9 @@ export class Notifier implements AsyncDisposable {
       forMs: this.#forMs,
       signals: [this.#closing.signal],
     });
-    return patience.read(() => requestDetails(this.#request(id), this.#queue, generation));
+    return patience.read(() =>
+      requestDetails(this.#request(id), this.#queue, generation, this.#signs),
+    );
   }
 
   /** Ends every wait with ClosedError, and closes the connection unless it was passed in. May be called twice. */
@@ -324,7 +329,7 @@ export class Notifier implements AsyncDisposable {
 
   /** What a caller waits for whose time is up, and what to do, if that is known. */
   async #whyWaiting(id: string, generation: number): Promise<string | undefined> {
-    const status = await statusOf(this.#request(id), this.#queue, generation);
+    const status = await statusOf(this.#request(id), this.#queue, generation, this.#signs);
     return status.why;
   }
 

@@ -98,9 +98,10 @@ export async function requestDetails(
   request: RequestReads,
   queue: StatusQueue,
   generation = 0,
+  signs = new QueueSigns(queue),
 ): Promise<RequestDetails> {
   const seen = await inspectPresent(request, queue, ALL_FIELDS, generation);
-  const status = await statusIn(request, new QueueSigns(queue), seen);
+  const status = await statusIn(request, signs, seen);
   return { ...status, options: optionsOf(seen), generations: generationsOf(seen, status) };
 }
 

@@ -22,7 +22,7 @@ export const STANDSTILL_FIELDS = [
 /** Most other requests whose priorities are read. */
 const OTHERS = 10;
 
-/** The queues that statuses ask, each once, so that the statuses of one page cost few reads. */
+/** What statuses ask of queues. Those that are read at the same time share the reads that are under way. */
 export class QueueSigns {
   readonly #shards: Pick<Shards, 'of' | 'named'>;
   readonly #conditions = new Map<string, Promise<QueueConditions>>();
@@ -36,14 +36,14 @@ export class QueueSigns {
   /** Of the queue of the request, which may be another than that of the caller. */
   conditions(id: string, { state, now }: Inspected): Promise<QueueConditions> {
     const queue = this.#queue(id, state);
-    return once(this.#conditions, queue.keys.queue, () => queue.conditions(now));
+    return shared(this.#conditions, queue.keys.queue, () => queue.conditions(now));
   }
 
   /** The last error of the request among the last ones of its queue. */
   async lastError(request: RequestReads, { state }: Inspected): Promise<RetrySigns['lastError']> {
     const { id } = request.keys;
     const { queue } = this.#queue(id, state).keys;
-    const all = await once(this.#errors, queue, () => request.errorsOf(queue).last());
+    const all = await shared(this.#errors, queue, () => request.errorsOf(queue).last());
     return all.find(({ requestId }) => requestId === id);
   }
 
@@ -54,7 +54,7 @@ export class QueueSigns {
     const ids = new Set(runs.map(({ requestId }) => requestId));
     ids.delete(request.keys.id);
     const read = [...ids].slice(0, OTHERS).map(async (id) => {
-      const priority = await once(this.#priorities, id, async () => {
+      const priority = await shared(this.#priorities, id, async () => {
         const { priority } = await request.of(id).fields('priority');
         return priority === '' ? undefined : placeOf(priority).priority;
       });
@@ -69,13 +69,15 @@ export class QueueSigns {
   }
 }
 
-function once<T>(known: Map<string, Promise<T>>, key: string, read: () => Promise<T>): Promise<T> {
-  const found = known.get(key);
+function shared<T>(
+  underWay: Map<string, Promise<T>>,
+  key: string,
+  read: () => Promise<T>,
+): Promise<T> {
+  const found = underWay.get(key);
   if (found) return found;
-  const reading = read();
-  known.set(key, reading);
-  // Who asks again reads again.
-  reading.catch(() => known.delete(key));
+  const reading = read().finally(() => underWay.delete(key));
+  underWay.set(key, reading);
   return reading;
 }
 
