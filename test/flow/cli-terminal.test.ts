@@ -37,6 +37,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     await finished;
     const screen = screenOf(said.stdout);
     expect(screen.filter((line) => !line.includes('·'))).toEqual([
+      expect.stringMatching(/^run-\S+ begins; follow it: /),
       'plain words',
       expect.stringMatching(/^succeeded: 30 succeeded, 0 failed of 30 in [\d.]+m?s$/),
       '',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Snapshot, whyOf } from '../../packages/notifier/dist/progress/why.js';
+import type { Snapshot } from '../../packages/notifier/dist/progress/snapshot.js';
+import { whyOf } from '../../packages/notifier/dist/progress/why.js';
 
 /*
  * Why a request is not further, or ended as it did: one sentence for each cause, and which cause goes before which.
@@ -57,7 +58,7 @@ const producer = (forS: number) => ({
 });
 const done = (more: object) => ({ status: 'complete', ...more });
 
-type Case = readonly [Parameters<typeof snapshot>[0], Snapshot['status'] | undefined, string];
+type Case = readonly [Parameters<typeof snapshot>[0], string | undefined, string];
 
 const CASES: Readonly<Record<string, readonly Case[]>> = {
   'it ended': [

@@ -18,9 +18,14 @@ export type { NotifierOptions } from './options.js';
 export type { Generation, RequestDetails, SubmittedOptions } from './progress/details.js';
 export type { ProgressReport } from './progress/progress.js';
 export type { ProgressOptions } from './progress/progress-options.js';
+export type {
+  ProducerSigns,
+  RetrySigns,
+  SilentWorker,
+  WaitingFor,
+} from './progress/snapshot.js';
 export { QueueSigns } from './progress/standstill.js';
 export { type RequestPhase, type RequestStatus, statusOf } from './progress/status.js';
-export type { ProducerSigns, RetrySigns, SilentWorker, WaitingFor } from './progress/why.js';
 export type { FailedItem, ResultItem, SucceededItem } from './results/result-item.js';
 export type { ResultsOptions, SuccessesOptions } from './results/result-options.js';
 export type { Results } from './results/results.js';

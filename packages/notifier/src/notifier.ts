@@ -127,7 +127,7 @@ export class Notifier implements AsyncDisposable {
     );
     const subscription = this.#waiters.join(id, { seen: generation, named, awaits: true });
     scope.hindered = () => subscription.hindered;
-    scope.why = () => this.#whyWaiting(id, generation);
+    scope.why = () => this.#why(id, generation);
     try {
       return new CompletionOutcome(id, await scope.race(subscription.ended));
     } finally {
@@ -176,7 +176,7 @@ export class Notifier implements AsyncDisposable {
       (afresh) => this.#join(id, generation, named, afresh),
       checked,
       this.#closing.signal,
-      () => this.#whyWaiting(id, generation),
+      () => this.#why(id, generation),
       () => this.#waiters.endWithResults(id, { seen: generation, named }),
     );
   }
@@ -190,7 +190,7 @@ export class Notifier implements AsyncDisposable {
     this.#check(id);
     const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
     const join = () => this.#join(id, generation);
-    const why = () => this.#whyWaiting(id, generation);
+    const why = () => this.#why(id, generation);
     return progressOf(this.#request(id), this.#queue, join, checked, this.#closing.signal, why);
   }
 
@@ -212,7 +212,7 @@ export class Notifier implements AsyncDisposable {
       join: () => this.#join(id, generation, named),
       progress: (everyMs: number, signal: AbortSignal) =>
         this.progress(id, { everyMs, signal }, generation),
-      why: () => this.#whyWaiting(id, generation),
+      why: () => this.#why(id, generation),
     };
     return requestEvents<Result>(sources, checked, this.#closing.signal);
   }
@@ -327,8 +327,8 @@ export class Notifier implements AsyncDisposable {
     return this.#connection.owner ?? 'this notifier';
   }
 
-  /** What a caller waits for whose time is up, and what to do, if that is known. */
-  async #whyWaiting(id: string, generation: number): Promise<string | undefined> {
+  /** Why the request is not further, for a caller whose time is up. */
+  async #why(id: string, generation: number): Promise<string> {
     const status = await statusOf(this.#request(id), this.#queue, generation, this.#signs);
     return status.why;
   }

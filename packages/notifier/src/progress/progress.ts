@@ -5,6 +5,7 @@ import type { Subscription } from '../waiting/subscription.js';
 import { WaitScope } from '../waiting/wait-scope.js';
 import type { ProgressOptions } from './progress-options.js';
 import { Rate } from './rate.js';
+import type { WaitingFor, Why } from './snapshot.js';
 import { Stall } from './stall.js';
 import {
   COUNT_FIELDS,
@@ -14,7 +15,6 @@ import {
   runningOf,
   type StatusQueue,
 } from './status.js';
-import type { WaitingFor, Why } from './why.js';
 
 /** One report of `progress`. */
 export interface ProgressReport {

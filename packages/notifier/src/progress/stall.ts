@@ -1,7 +1,7 @@
 import type { Inspected, RequestReads } from '@piecework/protocol';
+import type { Why } from './snapshot.js';
 import { QueueSigns } from './standstill.js';
 import { STATUS_FIELDS, type StatusQueue, statusIn } from './status.js';
-import type { Why } from './why.js';
 
 /** After so long without a settled sub-request its cause is looked for, and then again as often; in ms. */
 const LOOK_MS = 900;

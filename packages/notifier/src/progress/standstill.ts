@@ -7,7 +7,8 @@ import {
   type Shards,
   type WorkerLease,
 } from '@piecework/protocol';
-import { type ProducerSigns, type RetrySigns, type SilentWorker, silentAfterMs } from './why.js';
+import type { ProducerSigns, RetrySigns, SilentWorker } from './snapshot.js';
+import { silentAfterMs } from './why.js';
 
 /*
  * What is read to say why a request is not further: `why.ts` makes the sentence of it.

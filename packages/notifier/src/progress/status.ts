@@ -13,6 +13,7 @@ import {
 } from '@piecework/protocol';
 import type { Counts } from '../waiting/outcome.js';
 import { readState } from '../waiting/read-state.js';
+import type { ProducerSigns, RetrySigns, SilentWorker, WaitingFor } from './snapshot.js';
 import {
   heldSinceOf,
   heldUntilOf,
@@ -23,13 +24,7 @@ import {
   STANDSTILL_FIELDS,
   silentAmong,
 } from './standstill.js';
-import {
-  type ProducerSigns,
-  type RetrySigns,
-  type SilentWorker,
-  type WaitingFor,
-  whyOf,
-} from './why.js';
+import { whyOf } from './why.js';
 
 /** Everything known about a request. Times are the Redis server's, in ms since 1970. */
 export interface RequestStatus {
