@@ -1,6 +1,7 @@
 import type { CompletionOutcome } from '@piecework/notifier';
-import { pause } from '@piecework/protocol';
-import type { OpenHandle } from 'piecework/client';
+import { ConnectionError, pause } from '@piecework/protocol';
+import pTimeout from 'p-timeout';
+import type { OpenHandle, RequestHandle } from 'piecework/client';
 import type { Kept } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
 import { isNamed } from './named-run.js';
@@ -54,4 +55,17 @@ export async function withoutWorkers(
   const ended = await Promise.race([ending, pause(ENDING_MS)]);
   if (!ended) throw error;
   return ended;
+}
+
+/** How long a stopped run tries to read how far it has come, in ms. */
+const LAST_READ_MS = 3_000;
+
+/** How far a run has come that was stopped. @throws ConnectionError when Redis does not answer soon */
+export function lastStatus(handle: RequestHandle): ReturnType<RequestHandle['status']> {
+  const seconds = LAST_READ_MS / 1_000;
+  const message = `stopped, and how far the run has come is not known: no answer from Redis within ${seconds} s; see that it runs`;
+  return pTimeout(handle.status(), {
+    milliseconds: LAST_READ_MS,
+    message: new ConnectionError(message),
+  });
 }

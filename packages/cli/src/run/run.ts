@@ -1,12 +1,5 @@
 import type { RequestOptions } from '@piecework/producer';
-import {
-  ConnectionError,
-  type PieceworkError,
-  pause,
-  RequestExistsError,
-} from '@piecework/protocol';
-import { nanoid } from 'nanoid';
-import pTimeout from 'p-timeout';
+import { type PieceworkError, pause } from '@piecework/protocol';
 import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
 import prettyMs from 'pretty-ms';
 import { requestOf } from '../flags/request-flags.js';
@@ -25,12 +18,13 @@ import {
   sayEarlier,
   setLimit,
 } from './earlier-run.js';
-import { aborted, type Ending, keptAfter, withoutWorkers } from './ending.js';
+import { aborted, type Ending, keptAfter, lastStatus, withoutWorkers } from './ending.js';
 import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
 import { freeLeftovers } from './leftovers.js';
 import { isNamed, type Named } from './named-run.js';
+import { openRequest } from './open-request.js';
 import { reportRun, reportStopped } from './report.js';
 import { endedWithRedis, type RunRedis, redisOf } from './run-redis.js';
 import type { Slots } from './slots.js';
@@ -40,8 +34,6 @@ import { Writing } from './writing.js';
 
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
-/** How long a stopped run tries to read how far it has come, in ms. */
-const LAST_READ_MS = 3_000;
 
 const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
@@ -142,7 +134,7 @@ class Run {
     const earlier = await this.#findEarlier(options);
     if (!earlier?.isComplete || earlier.retries) await this.#startFleet();
     const unlisten = this.#listenForSignals();
-    const open = earlier?.open ?? (await this.#open(options));
+    const open = earlier?.open ?? (await openRequest(this.#pw, options, this.#named !== undefined));
     const handle = await this.#prepare(open, earlier);
     const running = this.#begin(open, handle);
     const ended = (await this.#firstEnd(running)) ?? (await this.#leave(running));
@@ -239,18 +231,6 @@ class Run {
     const continues = this.#named !== undefined;
     const results = out !== undefined;
     return { id, redis, retentionMs: undefined, failed: false, results, continues };
-  }
-
-  /** Opens the request. @throws RequestExistsError when another run of its `--dedupe-key` has it open */
-  async #open(options: RequestOptions): Promise<OpenHandle<unknown>> {
-    const isNew = !this.#named && options.dedupe === undefined;
-    const open = await this.#pw.open({ ...(isNew ? { id: `run-${nanoid(10)}` } : {}), ...options });
-    if (options.dedupe && open.joined) {
-      open.leave();
-      const why = `another run of this key is under way; wait for its end (piecework watch ${open.id}), or take another --dedupe-key`;
-      throw new RequestExistsError(open.id, 'open', why);
-    }
-    return open;
   }
 
   /** Sets the limit of a continued request, redrives its failures, and lets the files begin. */
@@ -350,12 +330,7 @@ class Run {
    * @throws ConnectionError when Redis does not answer soon
    */
   async #stopped(handle: RequestHandle): Promise<number> {
-    const seconds = LAST_READ_MS / 1_000;
-    const message = `stopped, and how far the run has come is not known: no answer from Redis within ${seconds} s; see that it runs`;
-    const { counts, status } = await pTimeout(handle.status(), {
-      milliseconds: LAST_READ_MS,
-      message: new ConnectionError(message),
-    });
+    const { counts, status } = await lastStatus(handle);
     const kept = this.#unended(handle.id);
     this.#kept = kept;
     const isOpen = status === 'open';
