@@ -3,20 +3,22 @@
  * others.
  */
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import {
   type DashboardOptions,
   dashboard,
   type ServeOptions,
   serveDashboard,
 } from '@piecework/dashboard';
+import fc from 'fast-check';
 import { fastify } from 'fastify';
 import { Piecework } from 'piecework';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
 import { QueueSource } from '../../packages/dashboard/dist/data/queue-source.js';
 import type { Query } from '../../packages/dashboard/dist/data/search.js';
+import { clientErrorHandler } from '../../packages/dashboard/dist/security/client-errors.js';
 import { compared } from '../../packages/dashboard/dist/security/credentials.js';
 import { freshName } from '../support/given.js';
 import { testUrl } from '../support/redis.js';
@@ -183,11 +185,20 @@ async function plugin(options: Partial<DashboardOptions>) {
 }
 
 /** What a server answers to these bytes, up to the end of the connection. */
-async function raw(port: string, bytes: string): Promise<string> {
+async function raw(
+  port: string | number,
+  bytes: string | Uint8Array,
+  send = (socket: Socket) => void socket.write(bytes),
+): Promise<string> {
   const socket = connect(Number(port), '127.0.0.1');
-  socket.write(bytes);
+  // A reset is an answer, too.
+  socket.on('error', () => {});
+  send(socket);
   let text = '';
-  for await (const part of socket.setEncoding('utf8')) text += part;
+  socket.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  await new Promise((resolve) => socket.once('close', resolve));
   return text;
 }
 
@@ -232,6 +243,80 @@ describe('an answer of any status', () => {
       expect(await raw(port, bytes), bytes).toMatch(
         /^HTTP\/1\.1 4(00|21) .*no-store.*content-security-policy: default-src 'none'/is,
       );
+  });
+});
+
+describe('bytes that are no request', () => {
+  const HEAD = `GET /api/shell HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+  const POST = `${HEAD.replace('GET', 'POST')}Content-Type: application/json\r\n`;
+  const alive = async (url: string) =>
+    expect((await ask(`${url}api/shell`, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
+
+  it.for([
+    ['behind a request of a stranger', 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGARBAGE\r\n\r\n'],
+    ['behind a request that is answered', `${HEAD}\r\nGARBAGE\r\n\r\n`],
+    ['behind several requests', `${HEAD}\r\n${HEAD}\r\nGARBAGE\r\n\r\nGARBAGE\r\n\r\n`],
+    ['in an upload by chunks', `${POST}Transfer-Encoding: chunked\r\n\r\nGARBAGE\r\n\r\n`],
+    ['as headers that are too large', `${HEAD}\r\nGET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n`],
+  ])('%s close their connection, and the dashboard answers others', async ([, bytes = '']) => {
+    const url = await served();
+    await raw(new URL(url).port, bytes);
+    await alive(url);
+  });
+
+  it('in an upload that is closed half-way do, too', async () => {
+    const url = await served();
+    await raw(new URL(url).port, '', (socket) => {
+      socket.end(`${POST}Content-Length: 30000\r\n\r\n{`);
+    });
+    await alive(url);
+  });
+
+  it('that come too slowly get a 408, unless their answer has begun', async () => {
+    const server = createServer({ requestTimeout: 50, connectionsCheckingInterval: 10 });
+    onTestFinished(() => void server.close());
+    server.on('clientError', clientErrorHandler);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    expect(await raw(port, 'GET / HTTP/1.1\r\nHost: x\r\n')).toMatch(
+      /^HTTP\/1\.1 408 .*too slowly/s,
+    );
+    // Its headers were read, so that its answer is under way.
+    expect(await raw(port, `${POST}Content-Length: 9\r\n\r\n{`)).toBe('');
+  });
+
+  it('of any kind leave the dashboard as it was', async () => {
+    const url = await served();
+    const { port } = new URL(url);
+    const piece = fc.oneof(
+      fc.constantFrom(HEAD, POST, 'GET / HTTP/1.1\r\n', 'Host: x\r\n', '\r\n', '\r\n\r\n', '{'),
+      fc.constantFrom(
+        'Content-Length: 5\r\n',
+        'Transfer-Encoding: chunked\r\n',
+        '5\r\nab',
+        '0\r\n\r\n',
+      ),
+      fc.constantFrom(
+        'Expect: 100-continue\r\n',
+        'Upgrade: x\r\nConnection: Upgrade\r\n',
+        'CONNECT a:1 HTTP/1.1\r\n',
+      ),
+      fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(piece, { maxLength: 8 }), { maxLength: 4 }),
+        async (parts) => {
+          await raw(port, '', (socket) => {
+            for (const part of parts) socket.write(Buffer.from(part.join(''), 'latin1'));
+            socket.end();
+          });
+        },
+      ),
+      { numRuns: 200 },
+    );
+    await alive(url);
   });
 });
 

@@ -53,6 +53,7 @@ export function Results({ row }: { readonly row: Row }) {
         )
       ) : (
         <>
+          {page.rows.length === 0 ? <p class="nothing">There is none yet behind these.</p> : null}
           <Scrolls label="Results">
             <table class="list dense">
               <caption class="hidden">Results in the order of their ends</caption>

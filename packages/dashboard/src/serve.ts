@@ -1,5 +1,4 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, isIP, type Socket } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -9,6 +8,7 @@ import {
 } from 'fastify';
 import { dashboard } from './plugin.js';
 import { checkHost, isLoopback } from './security/access.js';
+import { clientErrorHandler } from './security/client-errors.js';
 import { type Credentials, checkedToken, parseUsers } from './security/credentials.js';
 import { setHeaders } from './security/headers.js';
 import { answerOf, bodyOf } from './security/refused.js';
@@ -126,17 +126,4 @@ function credentialsOf(
       `insecure is only for this machine, and others may reach ${host}; listen at 127.0.0.1, or give a token or users`,
     );
   return undefined;
-}
-
-/** Answers what is no HTTP, or too much of it. */
-function clientErrorHandler({ code }: NodeJS.ErrnoException, socket: Socket): void {
-  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const request = new IncomingMessage(socket);
-  const response = new ServerResponse(request);
-  response.assignSocket(socket);
-  setHeaders(request, response);
-  const status =
-    code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  response.writeHead(status, { 'content-type': 'application/json', connection: 'close' });
-  response.end(JSON.stringify(bodyOf(answerOf({ statusCode: status }))), () => socket.destroy());
 }

@@ -1,5 +1,5 @@
 import { FailureKinds } from '@piecework/notifier';
-import type { RequestDetails, RequestHandle, RequestStatus } from 'piecework';
+import type { RequestDetails, RequestHandle, RequestStatus, WaitOptions } from 'piecework';
 import type {
   FailureDetail,
   FailureGroupView,
@@ -95,13 +95,13 @@ export class OneRequest {
     for (const part of [this.#status, this.#running, this.#failures]) part.forget();
   }
 
-  /** Results by page, in the order of their ends, failures among them. */
-  async results(cursor: string): Promise<ResultsPage> {
+  /** What has ended by now, by page, in the order of the ends, failures among it. */
+  async results(cursor: string, bounds: WaitOptions): Promise<ResultsPage> {
     const from = cursor === '' ? {} : { cursor };
     const rows: ResultRow[] = [];
-    let last = '';
-    const asked = { ...from, failed: true, live: false, order: 'completion' } as const;
-    for await (const item of this.#handle.results(asked)) {
+    let last = cursor;
+    const results = this.#handle.results({ ...from, ...bounds, failed: true, wait: false });
+    for await (const item of results) {
       last = item.cursor;
       const value = item.status === 'succeeded' ? item.value : item.error.message;
       rows.push({
@@ -113,12 +113,12 @@ export class OneRequest {
       });
       if (rows.length >= MOST.results) break;
     }
-    return { rows, cursor: rows.length >= MOST.results ? last : '' };
+    return { rows, cursor: results.outcome ? '' : last };
   }
 
   /** One failure with its stack and payload. */
-  async failure(index: number): Promise<FailureDetail | undefined> {
-    for await (const failure of this.#handle.failures({ indexes: [index] })) {
+  async failure(index: number, bounds: WaitOptions): Promise<FailureDetail | undefined> {
+    for await (const failure of this.#handle.failures({ ...bounds, indexes: [index] })) {
       const { error, attempts, crashes, payload } = failure;
       const about = this.#about('error');
       return {

@@ -22,7 +22,7 @@ import { turn } from './turns.js';
 import { workersView } from './workers.js';
 
 /** How long reads and changes keep trying while Redis is away, in ms: a page should rather say so. */
-const PATIENCE_MS = 5_000;
+export const PATIENCE_MS = 5_000;
 /** The history has an interval of ten seconds. */
 const HISTORY_EVERY_MS = 10_000;
 /** How long a page waits for a step through a short list of requests. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { QueueSource } from '../data/queue-source.js';
+import type { WaitOptions } from 'piecework';
+import { PATIENCE_MS, type QueueSource } from '../data/queue-source.js';
 import type { Sources } from '../data/sources.js';
 import { viewerOf, visitorOf } from '../security/access.js';
 import { Refused } from '../security/refused.js';
@@ -19,10 +20,13 @@ export function addReads(
   { allowControl = false }: DashboardOptions,
 ): void {
   const shares = new Shares(MOST_AT_ONCE, MOST_AT_ONCE_OF_ALL);
-  const bounded = async <T>(request: FastifyRequest, call: () => Promise<T>): Promise<T> => {
+  const bounded = async <T>(
+    request: FastifyRequest,
+    call: (bounds: WaitOptions) => Promise<T>,
+  ): Promise<T> => {
     const free = shares.take(viewerOf(request), 'You ask for too much at once; try again.');
     try {
-      return await call();
+      return await call({ signal: request.signal, timeoutMs: PATIENCE_MS });
     } finally {
       free();
     }
@@ -40,13 +44,15 @@ export function addReads(
 
   instance.get('/api/results', (request): Promise<ResultsPage> => {
     const { queue, id, cursor } = parse(resultsParams, queryOf(request));
-    return bounded(request, () => queueNamed(sources, queue).closely(id).results(cursor));
+    return bounded(request, (bounds) =>
+      queueNamed(sources, queue).closely(id).results(cursor, bounds),
+    );
   });
 
   instance.get('/api/failure', async (request): Promise<FailureDetail> => {
     const { queue, id, index } = parse(failureParams, queryOf(request));
     const source = queueNamed(sources, queue);
-    const found = await bounded(request, () => source.closely(id).failure(index));
+    const found = await bounded(request, (bounds) => source.closely(id).failure(index, bounds));
     if (!found) throw new Refused(404, 'This sub-request has not failed, or runs again.');
     return found;
   });

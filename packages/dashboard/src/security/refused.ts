@@ -17,6 +17,8 @@ const TELLABLE: Readonly<Record<string, number>> = {
   ...{ NOT_FOUND: 404, EXPIRED: 404, DROPPED: 404, LOST: 404 },
   ...{ NOT_COMPLETE: 409, ENDED: 409, SEALED: 409, EXISTS: 409 },
   ...{ RESULTS_DISCARDED: 409, RESULTS_LOST: 409, INVALID_OPTION: 400 },
+  // The visitor has left: nobody reads the answer.
+  ABORTED: 499,
 };
 
 /** Refusals of others, by status. */
@@ -50,7 +52,9 @@ export function answerOf(error: unknown): {
     const words = WORDS[statusCode] ?? 'The dashboard cannot read this request.';
     return { status: statusCode, code: 'REFUSED', message: words, isNews: false };
   }
-  const unreachable = ['CONNECTION', 'INDETERMINATE', 'REDIS', 'FULL', 'READ_ONLY', 'CLUSTER_DOWN'];
+  const unreachable = [
+    ...['CONNECTION', 'INDETERMINATE', 'TIMEOUT', 'REDIS', 'FULL', 'READ_ONLY', 'CLUSTER_DOWN'],
+  ];
   if (unreachable.includes(String(code)))
     return {
       status: 503,

@@ -30,6 +30,11 @@ export interface ResultsOptions extends WaitOptions {
   readonly live?: boolean | undefined;
   /** Whether each value is given as a JsonText, the stored text unchanged, instead of parsed. @default false */
   readonly jsonText?: boolean | undefined;
+  /**
+   * Whether the iteration waits for the end of the request. `false`: it ends behind the last result that is there now;
+   * `outcome` stays undefined unless the request is complete. @default true
+   */
+  readonly wait?: boolean | undefined;
 }
 
 /** As they are without `failed`: each item is a success, and has a `value`. */
@@ -45,12 +50,13 @@ export const resultsOptions: OptionTable = {
   bufferBytes: option.integer(1, 1_073_741_824, 8_388_608),
   live: option.boolean(true),
   jsonText: option.boolean(false),
+  wait: option.boolean(true),
   ...waitOptions,
 };
 
 /** The options after the check, defaults filled in. */
 export type CheckedResultsOptions = Required<
-  Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes' | 'live' | 'jsonText'>
+  Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes' | 'live' | 'jsonText' | 'wait'>
 > &
   Pick<ResultsOptions, 'cursor'> &
   WaitOptions;

@@ -32,23 +32,29 @@ export class ResultReader {
   readonly #scope: WaitScope;
   readonly #failed: boolean;
   readonly #following: Following | undefined;
+  readonly #wait: boolean;
   #charsPerEntry = PAGE_CHARS / FIRST_PAGE;
   /** Whether the results that a message brought were used. */
   #hasUsedBrought = false;
 
-  /** `failed`: whether the errors of failed sub-requests are wanted · `following`: if each result is wanted at once */
+  /**
+   * `failed`: whether the errors of failed sub-requests are wanted · `following`: if each result is wanted at once ·
+   * `wait`: whether to wait for entries that are not there yet
+   */
   constructor(
     request: RequestReads,
     subscription: Subscription,
     scope: WaitScope,
     failed: boolean,
     following?: Following,
+    wait = true,
   ) {
     this.#request = request;
     this.#subscription = subscription;
     this.#scope = scope;
     this.#failed = failed;
     this.#following = following;
+    this.#wait = wait;
   }
 
   /** How many sub-requests there are; read it only after `pages` has ended. */
@@ -57,8 +63,8 @@ export class ResultReader {
   }
 
   /**
-   * All entries from `from` on ('-': from the first), page by page; ends when the request is complete and all
-   * entries were read.
+   * All entries from `from` on ('-': from the first), page by page; ends when all entries were read and, with `wait`,
+   * the request is complete.
    * @throws ResultsDiscardedError when only values are wanted, and none are kept · ResultsLostError when there is
    *   no entry at `from` · NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
    */
@@ -103,6 +109,8 @@ export class ResultReader {
         if (complete && page.length < asked && chars < SURELY_SHORT_CHARS) return;
       } else if (complete) {
         return this.throwIfGone();
+      } else if (!this.#wait) {
+        return;
       } else {
         this.#following?.note(this.#subscription.generation);
         const wakes = [this.#subscription.endSignal, this.#scope.signal];

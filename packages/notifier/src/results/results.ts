@@ -56,7 +56,7 @@ export function resultsOf<Result>(
   why: () => Promise<string | undefined>,
   known: () => EndWithResults | undefined,
 ): Results<ResultItem<Result>> {
-  const { order, failed, cursor, bufferBytes, live, jsonText } = options;
+  const { order, failed, cursor, bufferBytes, live, jsonText, wait } = options;
   const read =
     order === 'index'
       ? readBy(indexCursor(cursor), (reader, from) =>
@@ -91,9 +91,9 @@ export function resultsOf<Result>(
     scope.hindered = () => subscription.hindered;
     scope.why = why;
     try {
-      const following = live ? new Following(request) : undefined;
+      const following = live && wait ? new Following(request) : undefined;
       for (let isOver = false; !isOver; ) {
-        const reader = new ResultReader(request, subscription, scope, failed, following);
+        const reader = new ResultReader(request, subscription, scope, failed, following, wait);
         try {
           for await (const run of read(reader)) {
             isBegun = true;

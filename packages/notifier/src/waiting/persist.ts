@@ -15,9 +15,13 @@ export async function persist<T>(scope: WaitScope, read: () => Promise<T>): Prom
       return answer;
     } catch (error) {
       scope.throwIfEnded();
-      if (!(error instanceof PieceworkError) || !error.retryable) throw error;
+      if (!mayPass(error)) throw error;
       scope.hindered = () => error;
       await scope.race(pause(waits.next(), scope.signal));
     }
   }
 }
+
+/** Whether an error may pass by itself, so that it is worth reading again. */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof PieceworkError && error.retryable;

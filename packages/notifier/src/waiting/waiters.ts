@@ -15,6 +15,7 @@ import {
 import { CallerChannel, type NamedChannel } from './caller-channel.js';
 import type { FirstReach } from './first-reach.js';
 import { addressed, type Notice, noticeOf } from './notice.js';
+import { mayPass } from './persist.js';
 import { ReadPace } from './read-pace.js';
 import { ReadPool } from './read-pool.js';
 import { readState, type StateRead } from './read-state.js';
@@ -28,7 +29,8 @@ import { Subscription } from './subscription.js';
  * asks for a read, so that a lost, doubled or late notice costs time and nothing else. A completion cannot be missed
  * (I5).
  *
- * Reads that fail are repeated with backoff for as long as somebody waits. While anything is awaited, the
+ * Reads that fail are repeated with backoff for as long as somebody waits, unless repeating cannot help, as without the
+ * rights: that ends every wait for the request. While anything is awaited, the
  * notifier also ticks the agenda, so that deadlines take effect with no worker alive.
  */
 
@@ -318,6 +320,8 @@ export class Waiters {
       for (const [seen, group] of groups)
         this.#conclude(watch, seen, group, await readState(watch.request, this.#queue, seen));
     } catch (error) {
+      if (!mayPass(error))
+        return this.#endSome(watch, [...watch.subscriptions], (one) => one.fail(error));
       for (const subscription of watch.subscriptions) subscription.hindered = error;
       throw error;
     }
