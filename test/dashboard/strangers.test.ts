@@ -193,6 +193,8 @@ async function raw(
   const socket = connect(Number(port), '127.0.0.1');
   // A reset is an answer, too.
   socket.on('error', () => {});
+  // An answer that never comes fails the test instead of holding it up.
+  socket.setTimeout(5_000, () => socket.destroy());
   send(socket);
   let text = '';
   socket.setEncoding('utf8').on('data', (part) => {

@@ -196,6 +196,37 @@ const { command } = fc.letrec<{ word: string; text: string; command: string; lis
   },
 );
 
+/** Commands in which an item that is expanded a second time, or evaluated, sets QqX. No such file can be made. */
+const again = fc
+  .tuple(
+    fc.oneof(
+      fc
+        .tuple(
+          fc.constantFrom('>', '>>', '<', '>&', '>& ', '>&\t', '1>&', '&>', '>|'),
+          fc.constantFrom('/dev/null/{}', '"/dev/null/{}.log"', '/dev/null/"a {}"'),
+        )
+        .map(([to, file]) => `printf x ${to}${file}`),
+      fc
+        .tuple(
+          fc.constantFrom('a=(', 'a=(x ', 'a+=(\n', 'a=("$y" '),
+          fc.constantFrom('[{}]=1', '"{}"', '[1 + {}]=1', '["{}"]=1', '{}'),
+        )
+        .map(([array, element]) => `${array}${element})`),
+      fc
+        .tuple(
+          fc.constantFrom('a[', 'a[b[1] + ', 'a[ ', 'a[$y + ', 'a["$y"+'),
+          fc.constantFrom(']=1', ' ]=1', ']+=1', ' + b[2]]=1', '+"1"]=1'),
+        )
+        .map(([name, value]) => `${name}{}${value}`),
+    ),
+    fc.constantFrom('{ %; } 2>/dev/null', '%', 'y=1; %', 'if :; then %; fi'),
+    fc.constantFrom('${QqX:=5}', 'QqX=5', '1+(QqX=5)', 'a'),
+  )
+  .map(([command, around, given]) => ({
+    text: `${around.replace('%', () => command)}; printf "<%s>" "$QqX"`,
+    given,
+  }));
+
 const RUNS = 200;
 
 describe('{} in a command of --exec', () => {
@@ -218,6 +249,18 @@ describe('{} in a command of --exec', () => {
     expect(ran).toBeGreaterThan(RUNS / 20);
   });
 
+  test.for(SHELLS)(
+    'is in %s neither expanded a second time nor evaluated, or is refused',
+    (shell) => {
+      fc.assert(
+        fc.property(again, ({ text, given }) => {
+          expect(printed(shell, text, given) ?? '').not.toContain('<5>');
+        }),
+        { numRuns: RUNS },
+      );
+    },
+  );
+
   test.for<[command: string, place: string]>([
     ['printf "%s\n" "`printf "%s," {}`"', 'backquotes'],
     ['echo "`date`" {}', 'backquotes'],
@@ -233,6 +276,15 @@ describe('{} in a command of --exec', () => {
     ['(( {} > 1 )) && echo more', '((…))'],
     ['[[ {} -gt 1 ]] && echo more', '[[ … ]]'],
     ['a[{}]=1', 'a subscript'],
+    ['a[b[1] + {}]=1', 'a subscript'],
+    ['a[ {} ]+=1', 'a subscript'],
+    ['a=([{}]=1)', 'an array (…)'],
+    ['a=(x [{}]=1)', 'an array (…)'],
+    ['a+=([{}]=1)', 'an array (…)'],
+    ['echo hello >& {}', '>& and a file'],
+    ['echo hello >&{}', '>& and a file'],
+    ['echo hello >&"{}.log"', '>& and a file'],
+    ['echo hello >&2x{}', '>& and a file'],
     ['ca\\\nse {} in x) echo;; esac', 'continues on the next line'],
     ['ls [{}]', 'an unquoted ['],
     ['ls *.[ch{}]', 'an unquoted ['],
@@ -256,6 +308,7 @@ describe('{} in a command of --exec', () => {
     'ls [a-c]* "$1" $# ${x} {}',
     '[ {} = a ] || ls {}[a-c] "[{}]" \\[{}]',
     "jq '{ }' \\{\\} {}",
+    'ls a[bc] {} >{}.log 2>&1 && echo {} >&2; exec 3>&-; echo {}',
     'convert {} \\\n  -resize 10',
   ])('is replaced in %j', (command) => {
     expect(new ExecCommand(command).takesItem).toBe(true);

@@ -51,7 +51,14 @@ const LOST: readonly Lost[] = [
   // bash evaluates these as arithmetic, which can run commands.
   { at: /\(\(/y, what: '((…))', only: 'unquoted' },
   { at: /\[\[(?=[ \t\n])/y, what: '[[ … ]]', only: 'word' },
-  { at: /[A-Za-z_]\w*\[(?=(?:[^\]]*|[^ \t\n]*)\{)/y, what: 'a subscript', only: 'word' },
+  { at: /[A-Za-z_]\w*\[(?=[^]*\{[^]*\]\+?=)/y, what: 'a subscript', only: 'word' },
+  { at: /[A-Za-z_]\w*\+?=\(/y, what: 'an array (…)', only: 'word' },
+  // bash expands the name of a file there a second time.
+  {
+    at: />&(?![ \t]*(?:\d+|-)(?:[ \t\n;&|)<>]|$))/y,
+    what: '>& and a file: write >file 2>&1,',
+    only: 'unquoted',
+  },
 ];
 
 /** In `$(…)` the brackets of its patterns are not in pairs. */
