@@ -23,6 +23,7 @@ import type {
   Point,
   RequestsView,
   RequestView,
+  ResultsPage,
 } from '../../packages/dashboard/dist/shape/views.js';
 import { Log } from '../support/flow.js';
 import { freshName } from '../support/given.js';
@@ -1067,4 +1068,29 @@ describe('what it costs Redis', () => {
     const some = search(index.rows, { ...query, ...more, priorityFrom: 5, priorityTo: 6 });
     expect([some.matches, some.states['open']]).toEqual([200, 10_000]);
   });
+});
+
+it('shows the results that are there while a request runs, and goes on behind them', async () => {
+  const { pw, redis, queue, submit, get } = await given();
+  let open = () => {};
+  const held = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const worker = new Worker({
+    ...quietly,
+    ...{ redis, queue, concurrency: 3, handler: (n: number) => (n === 2 ? held : n) },
+  });
+  ends.push(() => worker.close());
+  await worker.start();
+  const { id } = await submit([0, 1, 2]);
+  const read = async (cursor: string) =>
+    (await get('api/results', { queue, id, cursor })).json() as ResultsPage;
+  const first = await until(async () => {
+    const page = await read('');
+    return page.rows.length === 2 && page;
+  });
+  expect(await read(first.cursor)).toEqual({ rows: [], cursor: first.cursor });
+  open();
+  await pw.request(id).completion();
+  expect(await read(first.cursor)).toMatchObject({ rows: [{ index: 2 }], cursor: '' });
 });

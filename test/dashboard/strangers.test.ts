@@ -58,6 +58,25 @@ const countOf = (status: number, answers: readonly Answer[]) =>
   statuses(answers).filter((one) => one === status).length;
 
 describe('who is let in', () => {
+  it('who has signed in, however many others guess; this machine is one visitor', async () => {
+    const url = `${await served({ trustProxy: ['loopback'] })}api/shell`;
+    const from = (address: string, token: string) =>
+      ask(url, { authorization: `Bearer ${token}`, 'x-forwarded-for': address });
+    expect((await from('192.0.2.1', TOKEN)).status).toBe(200);
+    const here = await Promise.all(
+      Array.from({ length: 35 }, (_, i) => from(`127.0.${i}.1`, `here-${i}`)),
+    );
+    expect([countOf(401, here), countOf(429, here)]).toEqual([30, 5]);
+    expect((await from('127.9.9.9', TOKEN)).status).toBe(200);
+    for (let i = 0; i < 1_100; i += 100)
+      await Promise.all(
+        Array.from({ length: 100 }, (_, k) =>
+          from(`198.51.${(i + k) % 250}.${i / 100}`, `${i + k}`),
+        ),
+      );
+    expect((await from('127.9.9.9', TOKEN)).status).toBe(200);
+  });
+
   it('everybody who has the right token, as often as they ask; only wrong ones count', async () => {
     const url = `${await served()}api/shell`;
     const many = Array.from({ length: 40 }, (_, i) => i);

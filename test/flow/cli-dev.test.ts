@@ -45,6 +45,7 @@ test('dev runs a cluster whose URL the other commands take', { tags: 'processes'
     await until(() => /^\{.*\}$/m.exec(dev.said.stdout)?.[0], { timeoutMs: 60_000 }),
   );
   expect(url.split(',')).toHaveLength(6);
+  expect(dev.said.stderr).toContain('Not safe beside other users of this machine');
   const args = ['--input', input, '--split', 'ndjson', '--handler', handler, '--json'];
   const ended = await cli(['run', ...args, '--processes', '2'], { redis: url });
   expect(ended.code, ended.stderr).toBe(0);

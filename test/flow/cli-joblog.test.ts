@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { link, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { joblogLine } from '../../packages/cli/dist/output/joblog.js';
@@ -25,6 +25,27 @@ describe('the joblog', () => {
       ['3', '-1', '15'],
       ['4', '127', '0'],
     ]);
+  });
+
+  test('is refused where links make it one file with another output or an input', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const at = (name: string) => join(folder, name);
+    const input = await file('words', 'a');
+    await symlink(at('nothing-yet'), at('ahead'));
+    await link(await file('old', 'kept'), at('hard'));
+    await link(input, at('same-words'));
+    for (const [flag, args] of [
+      ['--joblog', ['--out', at('ahead'), '--joblog', at('nothing-yet')]],
+      ['--joblog', ['--out', at('old'), '--joblog', at('hard')]],
+      ['--failures', ['--out', at('old'), '--failures', at('hard')]],
+      ['--out', ['--out', at('same-words')]],
+    ] as const) {
+      const { code, stderr } = await run('run', '--input', input, '--exec', 'true', ...args);
+      expect([args, code, stderr]).toEqual([args, 2, expect.stringContaining(flag)]);
+    }
+    expect(await readFile(at('hard'), 'utf8')).toBe('kept');
+    expect(await readFile(input, 'utf8')).toBe('a');
   });
 
   test('shows a crash by its exit code or signal, and by -1 where nobody saw it', () => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { fitted } from '../../packages/worker/dist/report/own-log.js';
 
@@ -23,4 +24,16 @@ test('a log line in a pipe, in a file or on a very narrow terminal stays whole',
   expect(fitted(line, { isTTY: false, columns: 80 })).toBe(line);
   expect(fitted(line, { isTTY: true, columns: 30 })).toBe(line);
   expect(fitted(line, { isTTY: true, columns: 200 })).toBe(line);
+});
+
+test('a log line of JSON has characters that a terminal obeys as escapes, and is the same data', () => {
+  const text = '\u009b31m \u202e \u2028 \u0085 \u001b[0m é 👩‍👩‍👧‍👦 \n';
+  const { href } = new URL('../../packages/worker/dist/report/own-log.js', import.meta.url);
+  const program = `import { openLog } from ${JSON.stringify(href)};
+    openLog('info', 'json').info({ text: process.argv[1] }, process.argv[1]);`;
+  const { stderr } = spawnSync('node', ['--input-type=module', '-e', program, text], {
+    encoding: 'utf8',
+  });
+  expect(stderr).toMatch(/^[^\p{Cc}\p{Zl}\u202e]*\n$/u);
+  expect(JSON.parse(stderr)).toMatchObject({ text, msg: text });
 });

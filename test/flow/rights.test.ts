@@ -413,6 +413,29 @@ describe('the users of docs/operations.md', () => {
     expect(gone.join('\n')).toContain(`there is no ACL user ${userOf('notifier')}`);
   });
 
+  test('that are missing end every wait at once, with the error that names them', async ({
+    flow,
+  }) => {
+    const { servers, as } = await guarded(flow);
+    const { id } = await flow
+      .producer({ redis: as('producer') })
+      .submit([1], { id: flow.id('unseen') });
+    for (const server of servers)
+      await server.call('ACL', 'SETUSER', userOf('notifier'), '-evalsha', '-eval', '-hmget');
+    const notifier = new Notifier({ redis: as('notifier'), queue: flow.queue });
+    flow.after(() => notifier.close());
+    const waits = [
+      () => notifier.completion(id),
+      () => notifier.results(id).next(),
+      () => notifier.results(id, { wait: false }).next(),
+      () => notifier.progress(id).next(),
+      () => notifier.events(id).next(),
+      () => notifier.failures(id).next(),
+    ];
+    for (const wait of waits)
+      await expect(wait(), String(wait)).rejects.toMatchObject({ code: 'NO_RIGHT' });
+  });
+
   test('keep a worker from other queues, and a notifier from submitting', async ({ flow }) => {
     const { as } = await guarded(flow);
     const foreign = flow.producer({ redis: as('producer'), queue: `${flow.queue}-other` });

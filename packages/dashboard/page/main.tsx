@@ -8,6 +8,7 @@ import { Overview } from './overview.js';
 import { OneRequest } from './request.js';
 import { Requests } from './requests.js';
 import { linkTo, route } from './route.js';
+import { showHidden } from './shown.js';
 import { switchTheme, theme } from './theme.js';
 import { Workers } from './workers.js';
 
@@ -147,4 +148,5 @@ shell.subscribe((known) => {
     location.replace(linkTo('overview', '', {}, first));
 });
 void loadShell();
+showHidden();
 render(<App />, document.getElementById('app') as HTMLElement);

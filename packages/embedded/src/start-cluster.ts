@@ -14,7 +14,7 @@ export interface ClusterOptions {
   onStatus?: ((text: string) => void) | undefined;
   /** Further settings of every server. Default: none. */
   args?: readonly string[];
-  /** Of all nodes, as in `startRedis`. Default: a random one. */
+  /** Of all nodes, as in `startRedis`; it keeps no other user of the machine out. Default: a random one. */
   password?: string;
   /** Folder for the data of all nodes, `node-<index>` each, which is not removed. Default: private folders. */
   dir?: string;
@@ -54,7 +54,9 @@ const CLUSTER_SETTINGS = [
 ];
 
 /**
- * Starts a cluster and waits until every node finds it complete and every replica follows.
+ * Starts a cluster and waits until every node finds it complete and every replica follows. It is not safe beside other
+ * users of the machine: the bus on which its nodes speak to each other has no password. Another user can join it with a
+ * node of his own, and then receives the password and the data of clients that this node redirects to itself.
  * @throws {EmbeddedRedisError} as `startRedis`, also when only Docker has a server
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<EmbeddedCluster> {

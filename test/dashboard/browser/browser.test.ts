@@ -3,6 +3,7 @@
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { shownText } from '@piecework/protocol/contract';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fleet, HOSTILE, items, openBrowser, startFleet } from './fleet.js';
@@ -196,7 +197,7 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
       await page.getByText('Stack and payload of sub-request 0').click();
       await page.locator('.detail pre').first().waitFor();
       const shown = await page.locator('.message bdi').first().textContent();
-      expect(shown?.slice(0, 1_000)).toBe(hostile.slice(0, 1_000));
+      expect(shown?.slice(0, 1_000)).toBe(shownText(hostile).slice(0, 1_000));
       // The class of one is hostile as well.
       expect(await page.locator('.errors b.bad').count()).toBe(2);
       await look();

@@ -108,6 +108,8 @@ async function serve(
   { cluster, port, dir }: DevValues,
 ): Promise<Serving> {
   if (cluster) {
+    say('Not safe beside other users of this machine: any of them can join this cluster,');
+    say('and then receives its password and its data.');
     return startCluster({ onStatus: say, args: TITLE });
   }
   return startRedis({

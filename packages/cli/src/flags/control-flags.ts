@@ -63,7 +63,12 @@ export const devFlags: readonly Flag[] = [
     'text',
     'a private one that is removed',
   ),
-  flag('--cluster', 'a Redis Cluster of six nodes', option.boolean(false), 'switch'),
+  flag(
+    '--cluster',
+    'a Redis Cluster of six nodes; not safe where the machine has other users',
+    option.boolean(false),
+    'switch',
+  ),
   flag(
     '--dashboard',
     'also serve the dashboard, with an example: a small fleet that works on requests',

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { split } from '@piecework/producer/items';
 import {
@@ -9,7 +9,7 @@ import {
   PayloadError,
   PieceworkError,
 } from '@piecework/protocol/contract';
-import { statOf, statOfInput } from '../terminal/file-stat.js';
+import { fileIdOf, statIfAny, statOf, statOfInput, statOfOutput } from '../terminal/file-stat.js';
 import { quoted } from '../terminal/quoted.js';
 import { type InputBytes, openBytes } from './bytes.js';
 import type { Columns } from './columns.js';
@@ -136,10 +136,11 @@ function checkApart(
   const outputs = {
     ...{ '--out': out, '--failures': failures, '--joblog': joblog, '--bad-rows': badRows },
   };
+  const inputs = named.map((path) => fileIdOf(path === '-' ? statOfInput() : statOf(path)));
   for (const [flag, output] of Object.entries(outputs)) {
-    if (output === undefined || output === '-' || !existsSync(output)) continue;
-    const path = realpathSync.native(output);
-    if (named.some((input) => input !== '-' && realpathSync.native(input) === path))
+    if (output === undefined) continue;
+    const id = fileIdOf(output === '-' ? statOfOutput() : statIfAny(output));
+    if (id !== undefined && inputs.includes(id))
       throw new InvalidOptionError(flag, output, 'another file than those of --input');
   }
 }

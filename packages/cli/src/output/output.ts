@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
 import { say } from '../terminal/print.js';
+import { fileIdOf, statOfOutput } from '../terminal/file-stat.js';
 import { reasonOf } from '../terminal/system-reasons.js';
 import { openOurs } from './open-ours.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
@@ -95,6 +96,11 @@ export class Output {
   /** Whether it is a file, and not standard output. */
   get isFile(): boolean {
     return this.#file !== undefined;
+  }
+
+  /** Names the file, whatever paths and links lead to it. undefined: it is no regular file. */
+  async fileId(): Promise<string | undefined> {
+    return fileIdOf((await this.#file?.stat({ bigint: true })) ?? statOfOutput());
   }
 
   /** Size of the file, in bytes. */

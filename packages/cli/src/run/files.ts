@@ -77,6 +77,19 @@ export async function openFiles(
     if (failures !== undefined) opened.failures = await Output.open('--failures', failures);
     if (joblog !== undefined) opened.joblog = await Output.open('--joblog', joblog, again);
     if (badRows !== undefined) opened.badRows = await BadRows.open(badRows, json, again);
+    // The paths differ; links may lead to one file.
+    const ids = new Set<string>();
+    for (const [flag, output] of [
+      ['--out', opened.out],
+      ['--failures', opened.failures],
+      ['--joblog', opened.joblog],
+      ['--bad-rows', opened.badRows],
+    ] as const) {
+      const id = await output?.fileId();
+      if (id !== undefined && ids.has(id))
+        throw new InvalidOptionError(flag, output?.name, 'a file of its own');
+      if (id !== undefined) ids.add(id);
+    }
   } catch (error) {
     await abandon(opened);
     throw error;

@@ -13,5 +13,12 @@ export const statOf = (path: string): BigIntStats => statSync(path, { bigint: tr
 export const statIfAny = (path: string): BigIntStats | undefined =>
   statSync(path, { bigint: true, throwIfNoEntry: false });
 
+/** Of standard output. @throws what `fstatSync` throws */
+export const statOfOutput = (): BigIntStats => fstatSync(1, { bigint: true });
+
+/** Names a regular file, whatever paths and links lead to it. undefined: it is none. */
+export const fileIdOf = (stat: BigIntStats | undefined): string | undefined =>
+  stat?.isFile() ? `${stat.dev} ${stat.ino}` : undefined;
+
 /** Of standard input. @throws what `fstatSync` throws */
 export const statOfInput = (): BigIntStats => fstatSync(0, { bigint: true });

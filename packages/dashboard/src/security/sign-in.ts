@@ -3,15 +3,18 @@ import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
-import type { Identified } from './access.js';
+import { type Identified, isLoopback } from './access.js';
 import { type Credentials, signIn } from './credentials.js';
 import { Refused } from './refused.js';
 
-/** Wrong credentials that one address may send in a minute. An IPv6 address counts with its /64. */
+/** Wrong credentials that one address may send in a minute. An IPv6 address counts with its /64, this machine as one. */
 const GUESSES = 30;
 const MINUTE_MS = 60_000;
 /** Credentials whose answer is remembered: they do not change while the process runs. */
 const MOST_KNOWN = 1_000;
+
+/** Whoever sits there has all addresses of 127.0.0.0/8. */
+const THIS_MACHINE = 'this machine';
 
 const CHALLENGE = { 'www-authenticate': 'Basic realm="Piecework", charset="UTF-8"' };
 
@@ -26,12 +29,19 @@ export async function signInWith(
   credentials: Credentials,
 ): Promise<(request: FastifyRequest) => Promise<Identified>> {
   await app.register(rateLimit, { global: false });
-  const guesses = app.createRateLimit({ max: GUESSES, timeWindow: MINUTE_MS });
-  const known = new LRUCache<string, { readonly name: string | undefined }>({ max: MOST_KNOWN });
+  const limits = { max: GUESSES, timeWindow: MINUTE_MS };
+  const ofAddress = app.createRateLimit(limits);
+  const ofThisMachine = app.createRateLimit({ ...limits, keyGenerator: () => THIS_MACHINE });
+  const guesses: typeof ofAddress = (request, options) =>
+    (isLoopback(request.ip) ? ofThisMachine : ofAddress)(request, options);
+  // Apart, or guesses from many addresses would push out who has signed in.
+  const right = new LRUCache<string, { readonly name: string | undefined }>({ max: MOST_KNOWN });
+  const wrong = new LRUCache<string, { readonly name: string | undefined }>({ max: MOST_KNOWN });
+  const known = (key: string) => right.get(key) ?? wrong.get(key);
   const inTurn = pLimit(1);
 
   const check = async (request: FastifyRequest, authorization: string, key: string) => {
-    const before = known.get(key);
+    const before = known(key);
     if (before) return before;
     const counted = await guesses(request, { increment: false });
     if (!counted.isAllowed && counted.remaining === 0)
@@ -43,7 +53,7 @@ export async function signInWith(
       name: password === undefined ? undefined : await signIn(credentials, name ?? '', password),
     };
     if (answer.name === undefined) await guesses(request);
-    known.set(key, answer);
+    (answer.name === undefined ? wrong : right).set(key, answer);
     return answer;
   };
 
@@ -52,10 +62,15 @@ export async function signInWith(
     // A browser asks without a name first: that is no guess.
     if (authorization === undefined) throw new Refused(401, 'Sign in first.', CHALLENGE);
     const key = createHash('sha256').update(authorization).digest('hex');
-    const { name } = known.get(key) ?? (await inTurn(() => check(request, authorization, key)));
+    const { name } = known(key) ?? (await inTurn(() => check(request, authorization, key)));
     if (name === undefined) throw new Refused(401, 'Wrong name or password.', CHALLENGE);
     // Whoever knows the token may type any name: such visitors are told apart by their address.
-    return { name, ...('token' in credentials ? { sharesLimitsAs: request.ip } : {}) };
+    return {
+      name,
+      ...('token' in credentials
+        ? { sharesLimitsAs: isLoopback(request.ip) ? THIS_MACHINE : request.ip }
+        : {}),
+    };
   };
 }
 

@@ -3,11 +3,13 @@ import { type Logger, pino } from 'pino';
 
 /** A log on standard error: of a worker process, and of a worker without a `logger` of its own. */
 export function openLog(level: string, format: 'text' | 'json'): Logger {
-  const destination =
-    format === 'json'
-      ? pino.destination({ dest: 2, sync: true })
-      : { write: (line: string) => void process.stderr.write(`${fitted(logText(line))}\n`) };
-  return pino({ name: 'piecework', level }, destination);
+  if (format === 'text') {
+    const write = (line: string) => void process.stderr.write(`${fitted(logText(line))}\n`);
+    return pino({ name: 'piecework', level }, { write });
+  }
+  const file = pino.destination({ dest: 2, sync: true });
+  // JSON leaves characters that a terminal obeys, or that nobody sees, as they are.
+  return pino({ name: 'piecework', level }, { write: (line) => file.write(shownText(line, '\n')) });
 }
 
 /** Characters before the message: `12:03:44 warn  `. */
