@@ -51,7 +51,7 @@ const LOST: readonly Lost[] = [
   // bash evaluates these as arithmetic, which can run commands.
   { at: /\(\(/y, what: '((…))', only: 'unquoted' },
   { at: /\[\[(?=[ \t\n])/y, what: '[[ … ]]', only: 'word' },
-  { at: /[A-Za-z_]\w*\[(?=[^]*\{[^]*\]\+?=)/y, what: 'a subscript', only: 'word' },
+  { at: /[A-Za-z_]\w*\[(?=[\s\S]*\{[\s\S]*\]\+?=)/y, what: 'a subscript', only: 'word' },
   { at: /[A-Za-z_]\w*\+?=\(/y, what: 'an array (…)', only: 'word' },
   // bash expands the name of a file there a second time.
   {
