@@ -29,9 +29,8 @@ import { Subscription } from './subscription.js';
  * asks for a read, so that a lost, doubled or late notice costs time and nothing else. A completion cannot be missed
  * (I5).
  *
- * Reads that fail are repeated with backoff for as long as somebody waits, unless repeating cannot help, as without the
- * rights: that ends every wait for the request. While anything is awaited, the
- * notifier also ticks the agenda, so that deadlines take effect with no worker alive.
+ * Reads that fail are repeated with backoff for as long as somebody waits, unless that cannot help, as without the
+ * rights. While anything is awaited, the notifier also ticks the agenda: deadlines take effect with no worker alive.
  */
 
 /** How long the subscribing connection may take to answer the ping that is sent every `sweepMs`, in ms. */
@@ -284,9 +283,7 @@ export class Waiters {
     } else if (notice.kind === 'dropped' && seen > 0 && notice.generation >= seen) {
       const error = new DroppedError(watch.request.keys.id);
       this.#end(channel, (subscription) => subscription.fail(error));
-    } else {
-      this.#ask([channel]);
-    }
+    } else this.#ask([channel]);
   }
 
   #complete(
@@ -320,8 +317,7 @@ export class Waiters {
       for (const [seen, group] of groups)
         this.#conclude(watch, seen, group, await readState(watch.request, this.#queue, seen));
     } catch (error) {
-      if (!mayPass(error))
-        return this.#endSome(watch, [...watch.subscriptions], (one) => one.fail(error));
+      if (!mayPass(error)) return this.#end(watch.request.keys.channel, (one) => one.fail(error));
       for (const subscription of watch.subscriptions) subscription.hindered = error;
       throw error;
     }
