@@ -3,7 +3,7 @@
 --
 -- KEYS
 --   open          hash  id -> generation
---   agenda        zset  id -> time of its next attention
+--   agenda        zset  id -> time of its next attention; 'id~' -> until when it is tended for a change
 --   wait          zset  id -> priority * 2^44 + mark; (100 + priority) * 2^44 + due
 --   marks         hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed        hash  priority -> tokens ever pushed to its list
@@ -76,6 +76,12 @@ local passedAt = mark:match(':(%d+)$')
 if passedAt then
   local due = passedAt + graceMs
   next = next == 0 and due or math.min(next, due)
+end
+-- The change that was announced may come after the tend that ends here.
+local announced = tonumber(redis.call('ZSCORE', agenda, id .. '~'))
+-- cure: a change that is announced is not put off
+if announced then
+  next = next == 0 and announced or math.min(next, announced)
 end
 if next == 0 and not waits then
   -- It is paused or parked. Whoever ends that has the request tended.

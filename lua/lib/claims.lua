@@ -1,9 +1,13 @@
 -- Claims what is due on the agenda, `max` at most, by moving its time ahead: if the claimer dies, it is due again. The
--- new time is a number that ends in .5, which no other time does (lib/due).
+-- new time is a number that ends in .5, which no other time does (lib/due). An announced change ('id~') that is due is
+-- removed: at that time at the latest, the id is due too.
 -- Returns id, generation, passed epoch or '', and the new time of each; and the time of the earliest entry, or -1.
 local function claimDue(queue, at, lockMs, graceMs, max)
   local claims = {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', queue.agenda, '-inf', at, 'LIMIT', 0, max)) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', queue.agenda, '-inf', at, 'LIMIT', 0, 2 * max)) do
+    if #claims == 4 * max then
+      break
+    end
     local generation = redis.call('HGET', queue.open, id)
     if generation then
       local epoch, passedAt = (redis.call('HGET', queue.marks, id) or ''):match('^(%d+):(%d+)$')

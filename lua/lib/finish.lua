@@ -21,7 +21,11 @@ local function finishAll(at, ends, historyMs, historyMax, named, lists, open, ag
   end
   if #finished > 0 then
     redis.call('HDEL', marks, unpack(finished))
-    redis.call('ZREM', agenda, unpack(finished))
+    local tended = {}
+    for i, id in ipairs(finished) do
+      tended[2 * i - 1], tended[2 * i] = id, id .. '~'
+    end
+    redis.call('ZREM', agenda, unpack(tended))
     redis.call('ZREM', wait, unpack(finished))
     noteUnpark(parked, parkedByTask, finished)
   end

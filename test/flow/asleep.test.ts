@@ -10,6 +10,7 @@ import { moveClock, useTestClock } from '../support/clock.js';
 import { type Flow, test } from '../support/flow.js';
 import { NotingRedis } from '../support/noting-redis.js';
 import { interceptScripts } from '../support/script-calls.js';
+import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 useTestClock();
@@ -86,6 +87,27 @@ describe('a request that is asleep among many goes on within a minute', () => {
   test('when the process that dropped it died before it notified the queue', async ({ flow }) => {
     await left(flow, await cutOff(flow, 'drop'));
   });
+});
+
+test('a change that Redis could not answer is announced again', async ({ flow }) => {
+  const { id } = await flow.producer().submit([1], { id: flow.id('a') });
+  const client = new NotingRedis(flow);
+  const called: (string | undefined)[] = [];
+  interceptScripts(client, async (args, send) => {
+    const script = scriptOf('evalsha', args);
+    called.push(script);
+    if (script === 'update' && called.filter((name) => name === script).length === 1)
+      throw new Error('Connection is closed.');
+    return send();
+  });
+  const pw = new Piecework({ redis: client, queue: flow.queue });
+  flow.after(() => pw.close());
+  await pw.request(id).resume();
+  const changes = called.filter((name) => name === 'schedule-tend' || name === 'update');
+  expect(changes).toEqual([
+    ...['schedule-tend', 'update', 'schedule-tend', 'update'],
+    'schedule-tend',
+  ]);
 });
 
 test('parked requests of a worker that comes are found page by page without a wait', async ({

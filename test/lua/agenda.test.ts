@@ -245,6 +245,26 @@ describe('schedule-tend', () => {
   });
 });
 
+describe('an announced change', () => {
+  it('takes no place of a claim, and the end of its request ends it', async () => {
+    const scene = await given.opened();
+    const { queue } = scene;
+    const names = Array.from({ length: 60 }, (_, i) => `${scene.id}-${i}`);
+    const open = await Promise.all(
+      names.map(async (id) => ({ id, generation: await queue.intent(id) })),
+    );
+    for (const { id, generation } of open) await queue.scheduleTend(id, generation, 0, 1);
+    moveClock(2);
+    expect((await queue.tick('', '')).claims).toHaveLength(50);
+    expect((await queue.tick('', '')).claims).toHaveLength(10);
+    for (const { id, generation } of open) {
+      await queue.scheduleTend(id, generation, 0, 60_000);
+      await queue.finish(id, generation, 'gone');
+    }
+    expect(Object.keys((await inspectQueue(scene)).agenda)).toEqual([scene.id]);
+  });
+});
+
 describe('a request that waits', () => {
   it('is not tended for hours, however often the agenda ticks', async () => {
     const scene = await given.sealed({ items: 20, limit: 10 });

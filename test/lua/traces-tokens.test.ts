@@ -135,6 +135,34 @@ const traces: Record<string, Trace> = {
     without: [{ script: 'schedule-tend', cure: 'a time behind a claim is not overwritten' }],
   },
 
+  // One process announced that it resumes. Another one changed the limit, and a tend still read that it was paused: it
+  // put the request off to its deadline. Then the first one resumed, and died.
+  'a change that was announced is found in time, whatever was tended before it': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, deadlineMs: 3_600_000 });
+      const { id, generation, queue, connection } = scene;
+      const control = new ControlCommands(connection, id);
+      await control.pause(generation);
+      await popAll(scene);
+      for (let i = 0; i < 4; i += 1) {
+        moveClock(30_000);
+        await tickOnce(scene);
+      }
+      await queue.scheduleTend(id, generation, 0, 60_000);
+      await control.update(generation, { limit: 2 });
+      await queue.scheduleTend(id, generation, 0);
+      await tickOnce(scene);
+      await control.resume(generation);
+      moveClock(61_000);
+      await tickOnce(scene);
+      expect((await inspectQueue(scene)).wait).toMatchObject({ [id]: { priority: 50 } });
+    },
+    without: [
+      { script: 'write-back', cure: 'a change that is announced is not put off', change: 'never' },
+      { script: 'schedule-tend', cure: 'a change that is announced is not put off, 2' },
+    ],
+  },
+
   // A tend mints, the token is pushed, popped and lost: counted in this epoch, so no mark was set,
   // and the next tend was a minute away.
   'a token that a tend minted and somebody lost is missed within the audit period': {

@@ -267,6 +267,7 @@ export const unmodelled = [
   { cure: 'the agenda ticks at the end of a hold', why: TIME },
   { cure: 'one tick that searches is asked for at a time', why: TIME },
   { cure: 'a time behind a claim is not overwritten', why: TIME },
+  { cure: 'a change that is announced is not put off', why: TIME },
   { cure: 'a parked request is tended after a worker found it', why: TIME },
   { cure: 'the agenda knows of a change before it is made', why: TIME },
   { cure: 'a paused worker searches for no parked requests', why: TIME },

@@ -140,6 +140,11 @@ export const luaHistories = [
     history: 'a change that was announced during a tend is found by the next one',
   },
   {
+    cure: 'a change that is announced is not put off',
+    test: TRACES_TOKENS,
+    history: 'a change that was announced is found in time, whatever was tended before it',
+  },
+  {
     cure: 'compare-and-set in write-back',
     test: TRACES_TOKENS,
     history: 'a tick that was frozen does not undo what a later one wrote',

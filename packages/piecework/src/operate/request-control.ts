@@ -105,8 +105,10 @@ export class RequestControl {
       // A server that took over may have lost the drop; a repetition finds the request dropped, or gone.
       const { epoch } = this.#connection;
       const listed = this.#shards.named(seen.queue);
-      await this.#announce({ id, generation, queue: listed, patience });
-      const dropped = await patience.call(() => commands.drop(generation));
+      const at = { id, generation, queue: listed };
+      const dropped = await patience.call(() =>
+        this.#announced(at, () => commands.drop(generation)),
+      );
       // It was dropped, perhaps by an earlier try of this call, and a new generation has replaced the tombstone.
       if (dropped.verdict === 'gone') return;
       generation = dropped.generation;
@@ -168,11 +170,20 @@ export class RequestControl {
     await reopenIfClosed(queue, request, generation, call, (one) => patience.call(one));
   }
 
-  /** A change follows. A request that only waits, paused or parked, would be tended much later. */
-  async #announce(at: Target): Promise<void> {
-    const { id, generation, queue } = at;
+  /**
+   * Makes a change behind its announcement. A request that only waits, paused or parked, would be tended much later. A
+   * repeated change is announced anew: Redis may have been away for longer than an announcement lasts.
+   */
+  async #announced<Reply>(
+    { id, generation, queue }: Omit<Target, 'patience'>,
+    change: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const request = new ControlCommands(this.#connection, id);
     // cure: the agenda knows of a change before it is made
-    await this.#notify(at, () => queue.scheduleTend(id, generation, 0, TIMES.slowMs));
+    await reopenIfClosed(queue, request, generation, () =>
+      queue.scheduleTend(id, generation, 0, TIMES.slowMs),
+    );
+    return change();
   }
 
   /** Does `call` to the current generation. @throws NotFoundError · ExpiredError · DroppedError */
@@ -192,8 +203,9 @@ export class RequestControl {
       if (current.status === 'dropped') throw new DroppedError(id);
       const { generation } = current;
       const queue = this.#shards.named(current.queue);
-      await this.#announce({ id, generation, queue, patience });
-      const reply = await patience.call(() => call(generation));
+      const reply = await patience.call(() =>
+        this.#announced({ id, generation, queue }, () => call(generation)),
+      );
       if (reply.verdict === 'gone') continue;
       return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue };
     }

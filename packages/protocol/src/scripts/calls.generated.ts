@@ -1043,13 +1043,13 @@ export const calls = {
   'schedule-tend': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
-      /** id -> time of its next attention */ readonly agenda: string;
+      /** id -> time of its next attention; 'id~' -> until when it is tended for a change */ readonly agenda: string;
     }): string[] => [k.open, k.agenda],
     args: (a: {
       /** of the request */ readonly id: string;
       /** of the request */ readonly generation: number;
       /** when to tend, server time in ms; 0: now */ readonly time: number;
-      /** with time 0: so long from now */ readonly afterMs?: number | undefined;
+      /** with time 0: so long from now, and until then no tend puts it off, as a change follows */ readonly afterMs?: number | undefined;
     }): Argument[] => [a.id, a.generation, a.time, ...(a.afterMs === undefined ? [] : [a.afterMs])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'noted'; }
@@ -1568,7 +1568,7 @@ export const calls = {
   'write-back': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
-      /** id -> time of its next attention */ readonly agenda: string;
+      /** id -> time of its next attention; 'id~' -> until when it is tended for a change */ readonly agenda: string;
       /** id -> priority * 2^44 + mark; (100 + priority) * 2^44 + due */ readonly wait: string;
       /** id -> 'epoch' or 'epoch:passedAt' */ readonly marks: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
