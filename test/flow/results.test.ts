@@ -6,13 +6,14 @@ import {
   type Entry,
   ExpiredError,
   InvalidOptionError,
+  LostError,
   NotFoundError,
   type Outcome,
   ResultsDiscardedError,
   TimeoutError,
 } from '@piecework/protocol';
-import type { Redis } from 'ioredis';
-import { Piecework } from 'piecework';
+import { Redis } from 'ioredis';
+import { Admin, Piecework } from 'piecework';
 import { beforeAll, describe, expect } from 'vitest';
 import { ReorderBuffer } from '../../packages/notifier/dist/results/reorder-buffer.js';
 import { FaultyClients } from '../support/faulty-client.js';
@@ -167,6 +168,64 @@ describe('results while they are being written', () => {
     const items = await all(notifierOf(flow).results(scene.id));
     expect(items.map(({ index }) => index)).toEqual(numbers(8));
   });
+
+  test('are those of no other request whose only result stands in the place of long ones', {
+    tags: ['one-server'],
+  }, async ({ flow }) => {
+    const { scene, hand, entries } = await held(flow, 4);
+    const { id } = scene;
+    for (const [i, entry] of entries.entries())
+      await hand.trySettle([success(entry, JSON.stringify('x'.repeat(200_000)))], {
+        running: 3 - i,
+      });
+    const redis = new Redis(flow.redis as string, { protocol: 2 });
+    flow.after(() => redis.disconnect());
+    const send = redis.sendCommand.bind(redis);
+    await using admin = new Admin({ redis: flow.redis, queue: flow.queue });
+    let type = '';
+    redis.sendCommand = (command, stream) => {
+      if (command.name !== 'xrange' || type) return send(command, stream);
+      type = 'none';
+      const replaced = async () => {
+        await admin.drop(id);
+        await flow.producer().submit([1], { id });
+        await flow.worker({ handler: (n: number) => n }).start();
+        await flow.complete(id);
+        type = await scene.connection.client.type(scene.request.keys.results);
+        return send(command, stream);
+      };
+      return replaced();
+    };
+    const notifier = new Notifier({ redis, queue: flow.queue });
+    flow.after(() => notifier.close());
+    await expect(all(notifier.results(id))).rejects.toThrow(LostError);
+    expect(type).toBe('string');
+  });
+
+  test.for(['completion', 'index', 'fetched'] as const)(
+    'do not end without what a redrive took back while they were read: %s',
+    async (how, { flow }) => {
+      const request = await held(flow, 120);
+      const failing = numbers(20, 100);
+      const order = how === 'fetched' ? numbers(120).reverse() : numbers(120);
+      await settle(request, order, { failing, each: 1 });
+      const { id } = request.scene;
+      const options = {
+        failed: true,
+        order: how === 'completion' ? how : 'index',
+        ...(how === 'fetched' ? { bufferBytes: 1 } : {}),
+      } as const;
+      const items: ResultItem[] = [];
+      await using admin = new Admin({ redis: flow.redis, queue: flow.queue });
+      const reading = async () => {
+        for await (const item of notifierOf(flow).results(id, options)) {
+          if (items.push(item) === 1) await admin.redrive(id);
+        }
+      };
+      await expect(reading()).rejects.toThrow(/results of .* are missing: it was redriven/);
+      expect(items.length).toBeLessThan(120);
+    },
+  );
 
   test('come in the order of the items', async ({ flow }) => {
     const request = await held(flow, 60);

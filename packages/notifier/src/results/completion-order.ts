@@ -30,6 +30,7 @@ export async function* inCompletionOrder<Result>(
       isFirst = false;
       yield itemsOf<Result>(page, { from, failed, jsonText }, seen);
     }
+    await reader.throwIfRedriven(seen.takenBack);
     const missing = from.position === '-' ? await reader.missing(seen) : 0;
     // cure: missing results are an error
     if (pass === 2 && missing > 0) await reader.throwLost(missing);

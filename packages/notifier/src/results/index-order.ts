@@ -38,6 +38,7 @@ export async function* inIndexOrder<Result>(
         }
       }
     }
+    await reader.throwIfRedriven(seen.takenBack + buffer.takenBack);
     const missing = await reader.missing(seen);
     if (pass === 2 && missing > 0) await reader.throwLost(missing);
     // cure: results are read again in the order of the items
@@ -64,7 +65,9 @@ async function* ready<Result>(
     const entries = await reader.fetch(missing);
     if (entries.length < missing.length) await reader.throwIfGone();
     buffer.refill(entries);
-    if (buffer.lost && buffer.ended) await reader.throwLost();
+    if (!buffer.ended) continue;
+    await reader.throwIfRedriven(buffer.takenBack);
+    if (buffer.lost) await reader.throwLost();
   }
 }
 

@@ -23,6 +23,8 @@ export class ReorderBuffer {
   next: number;
   /** Whether an outcome was not at its recorded position: the server lost writes. */
   lost = false;
+  /** How many failures a redrive had taken back when they were fetched. */
+  takenBack = 0;
   readonly #bufferBytes: number;
   readonly #early = new Map<number, ReadItem>();
   readonly #fetched = new Map<number, ReadItem>();
@@ -113,7 +115,8 @@ export class ReorderBuffer {
     if (fetched?.kind === 'redriven') {
       // Its failure was taken back since: as if it had never been recorded.
       this.#fetched.delete(next);
-      this.#positions.set(next, SKIP);
+      this.#positions.set(next, 0);
+      this.takenBack += 1;
     } else if (!fetched && this.#positions.get(next) > 0) {
       // Its entry has gone: it is recorded again, or reported as missing at the end.
       this.lost = true;

@@ -159,6 +159,21 @@ export class ResultReader {
     throw new ResultsLostError(this.#request.keys.id, missing);
   }
 
+  /**
+   * `takenBack`: how many failures were found taken back, without a later outcome. A redrive after the end that the
+   * reader awaited has done that; their new outcomes are of a generation that it does not read.
+   * @throws ResultsLostError · ExpiredError, LostError, DroppedError when the whole request is gone
+   */
+  async throwIfRedriven(takenBack: number): Promise<void> {
+    if (takenBack === 0 || !this.#failed) return;
+    await this.throwIfGone();
+    const { generation } = await persist(this.#scope, () => this.#request.fields('generation'));
+    const { id } = this.#request.keys;
+    // cure: failures that a redrive took back are missing
+    if (Number(generation) > (this.#subscription.complete?.generation ?? 0))
+      throw new ResultsLostError(id, takenBack, 'it was redriven while they were read');
+  }
+
   /** These entries, in one round trip; one that no longer exists is left out. */
   async fetch(positions: readonly string[]): Promise<ReadEntry[]> {
     const pages = positions.map((position) => this.#read(position, 1, position));

@@ -50,6 +50,15 @@ export class SeenOutcomes {
     return failed.size;
   }
 
+  /** How many failures were taken back that were not seen before, and have no later outcome. */
+  get takenBack(): number {
+    const outcomes = [this.#succeeded, ...this.#failed.values()];
+    let count = 0;
+    for (const index of this.#takenBack.ascending())
+      if (!outcomes.some((seen) => seen.has(index))) count += 1;
+    return count;
+  }
+
   #in(kind: 'succeeded' | 'failed', generation: number): IndexSet {
     if (kind === 'succeeded') return this.#succeeded;
     let failed = this.#failed.get(generation);

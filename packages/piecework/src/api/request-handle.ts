@@ -75,7 +75,8 @@ export class RequestHandle<Result = unknown> {
    * cancelled because the request was cancelled or its deadline passed, have no result. So check `outcome` behind the
    * loop: `const results = request.results(); for await (…) …; results.outcome?.throwIfFailed()`.
    * @throws InvalidOptionError at once; in the loop as completion, and ResultsDiscardedError: the request keeps no
-   *   results, and `failed` is not set · ResultsLostError: Redis lost its last writes
+   *   results, and `failed` is not set · ResultsLostError: Redis lost its last writes, or the request was redriven before
+   *   all failures were read
    */
   results(
     options: ResultsOptions & { readonly jsonText: true },
@@ -113,7 +114,7 @@ export class RequestHandle<Result = unknown> {
    * the order of completion; `progress` every `progressMs`; `completed` as the last. Each event has a `cursor`:
    * `events({ cursor })` continues behind it, in any process, and after a redrive with what that does. While the
    * consumer is busy nothing is read ahead. Nothing is written to Redis for it, except as by `results`.
-   * @throws as completion
+   * @throws as completion · ResultsLostError as results
    */
   events(options: RequestEventsOptions = {}): AsyncGenerator<RequestEvent<Result>> {
     return this.#notifier.events<Result>(this.id, options, this.#generation, this.#named);

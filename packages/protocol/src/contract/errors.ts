@@ -152,16 +152,17 @@ export class ExpiredError extends PieceworkError {
   }
 }
 
-/** Redis lost its last writes, and results with them, while they were read. */
+/** Results are missing: Redis lost its last writes, or a redrive took failures back before they were read. */
 export class ResultsLostError extends PieceworkError {
   override readonly name = 'ResultsLostError';
   readonly requestId: string;
   /** How many are missing; 0: not known. */
   readonly missing: number;
 
-  constructor(requestId: string, missing: number) {
+  /** `why`: in words. @default Redis lost its last writes, or evicted keys to make room */
+  constructor(requestId: string, missing: number, why = 'Redis lost its last writes, or evicted keys to make room') {
     super(
-      `${missing || 'some'} results of request ${requestId} are missing: Redis lost its last writes, or evicted keys to make room; read them again from the start, without a cursor`,
+      `${missing || 'some'} results of request ${requestId} are missing: ${why}; read the results again from the start, without a cursor`,
       { code: 'RESULTS_LOST', retryable: true },
     );
     this.requestId = requestId;

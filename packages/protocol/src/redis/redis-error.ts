@@ -120,7 +120,7 @@ export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
 /**
- * Of the error of a command that reads the stream of sub-requests: whether they are still packed into a string
- * (lua/lib/packed).
+ * Of the error of a command that reads a stream: whether the sub-requests are still packed into a string
+ * (lua/lib/packed), or the only record of the results is one (lua/lib/only-record).
  */
 export const isPacked = (error: unknown): boolean => /^WRONGTYPE/.test((error as Error).message);
