@@ -27,6 +27,7 @@ import {
 } from '../../packages/protocol/dist/redis/ioredis-internals/gathered-writes.js';
 import {
   cancelReconnect,
+  leaveOnce,
   selectedDb,
   unansweredCommands,
 } from '../../packages/protocol/dist/redis/ioredis-internals/node-internals.js';
@@ -75,6 +76,16 @@ describe('a client of one server', () => {
     await client.connect();
     await client.select(0);
     expect(selectedDb(client)).toBe(0);
+  });
+
+  test('leaves a connection once, however often it is to reconnect', async () => {
+    const client = leaveOnce(opened(new Redis({ ...first(), lazyConnect: true })));
+    await client.connect();
+    const { stream } = client;
+    const before = stream.listenerCount('close');
+    for (let i = 0; i < 20; i += 1) client.disconnect(true);
+    expect(stream.listenerCount('close')).toBeLessThanOrEqual(before + 1);
+    await until(() => client.status === 'ready' && client.stream !== stream);
   });
 
   test('lists the commands that were sent without an answer, and those that were not sent', async () => {

@@ -5,6 +5,7 @@ import {
   EndedError,
   ExpiredError,
   InvalidOptionError,
+  LostError,
   NotFoundError,
   QueueControlCommands,
   queueKeys,
@@ -47,6 +48,39 @@ function waiting() {
   };
   return { seen, handler, open: () => open.open() };
 }
+
+test('the handle of a request does nothing to another one that has its id by now', async ({
+  flow,
+}) => {
+  const { seen, handler, open } = waiting();
+  await flow.worker({ concurrency: 4, handler }).start();
+  const pw = piecework(flow);
+  const id = flow.id('reused');
+  const first = await pw.submit([1], { id, delayMs: LONG_MS });
+  await pw.admin.drop(id);
+  const second = await pw.submit([1, 2], { id });
+  await until(() => seen.started === 2);
+  const calls: Record<string, () => Promise<unknown>> = {
+    running: () => first.running(),
+    pause: () => first.pause(),
+    resume: () => first.resume(),
+    update: () => first.update({ limit: 1 }),
+    cancel: () => first.cancel(),
+    drop: () => first.drop(),
+  };
+  for (const [name, call] of Object.entries(calls))
+    await expect(call(), name).rejects.toThrow(LostError);
+  expect(await second.running()).toHaveLength(2);
+  expect(await second.status()).toMatchObject({
+    status: 'sealed',
+    limit: null,
+    waitingFor: undefined,
+  });
+  open();
+  await second.completion();
+  await expect(first.redrive()).rejects.toThrow(LostError);
+  expect(seen.aborted).toBe(0);
+});
 
 describe('cancel', () => {
   test('aborts running handlers at once by a message, and keeps what succeeded', async ({

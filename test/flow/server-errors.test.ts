@@ -220,6 +220,29 @@ describe('a server that answers', () => {
     expect(await connection.client.set('any', 1)).toBe('OK');
   });
 
+  test('READONLY to many calls under way leaves the connection once', async ({ flow }) => {
+    const { redis, server, held, completion } = await working(flow);
+    held.open();
+    await completion;
+    await server.replicaof('127.0.0.1', 1);
+    flow.after(() => server.replicaof('NO', 'ONE'));
+    const connection = Connection.open(redis);
+    const plain = connection.openAt('standalone', {});
+    flow.after(() => connection.close());
+    flow.after(() => plain.disconnect());
+    for (const client of [connection.client as Redis, plain]) {
+      await client.ping();
+      const { stream } = client;
+      const before = stream.listenerCount('close');
+      const calls = numbers(50).map(() => client.set('any', 1));
+      const counts = calls.map((call) => call.catch(() => stream.listenerCount('close')));
+      expect(Math.max(...((await Promise.all(counts)) as number[]))).toBeLessThanOrEqual(
+        before + 1,
+      );
+    }
+    await server.replicaof('NO', 'ONE');
+  });
+
   test('nothing while its clients are paused, or has lost the scripts, is waited for', async ({
     flow,
   }) => {

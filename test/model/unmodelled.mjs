@@ -184,6 +184,10 @@ export const unmodelled = [
   { cure: 'a call that follows from a reply uses the connection of that reply', why: TOLD },
   { cure: 'a drop that the server lost is repeated', why: TOLD },
   { cure: 'results of another life of the id are not read', why: RESULTS },
+  { cure: 'another life of the id is not changed', why: NAMES },
+  { cure: 'a drop removes no other life of the id', why: NAMES },
+  { cure: 'another life of the id is not redriven', why: NAMES },
+  { cure: 'what runs of another life of the id is not shown', why: NAMES },
   { cure: 'long results of another life of the id are not read', why: RESULTS },
   { cure: 'a redriven request knows its first generation', why: LIFE },
   { cure: 'another life of an id is not taken for the one that was seen', why: NOTICES },
@@ -256,6 +260,7 @@ export const unmodelled = [
   { cure: 'no connection is made to a master that is being replaced', why: OUTSIDE },
   { cure: 'a failover that was not heard of is noticed', why: OUTSIDE },
   { cure: 'a server that takes no writes is left', why: OUTSIDE },
+  { cure: 'a connection is left once', why: OUTSIDE },
   {
     cure: 'a client of an own server does not connect to what listens there after its end',
     why: OUTSIDE,

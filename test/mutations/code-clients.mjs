@@ -189,6 +189,17 @@ export const codeClients = [
     name: 'that are still missing at the end are an error',
     change: 'never',
   },
+  ...[
+    'another life of the id is not changed',
+    'a drop removes no other life of the id',
+    'another life of the id is not redriven',
+    'what runs of another life of the id is not shown',
+  ].map((cure) => ({
+    cure,
+    test: 'test/flow/control.test.ts',
+    name: 'the handle of a request does nothing to another one that has its id by now',
+    change: /** @type {const} */ ('never'),
+  })),
   {
     cure: 'failures that a redrive took back are missing',
     test: 'test/flow/results.test.ts',

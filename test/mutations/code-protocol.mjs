@@ -34,6 +34,12 @@ export const codeProtocol = [
     name: 'behind a fixed address, a server that lost its replicas is left',
   },
   {
+    cure: 'a connection is left once',
+    test: 'test/flow/server-errors.test.ts',
+    name: 'READONLY to many calls under way leaves the connection once',
+    change: 'never',
+  },
+  {
     cure: 'many agendas are ticked less often',
     test: PACE,
     name: 'rests for longer where many agendas are kept, but not beyond what is due',

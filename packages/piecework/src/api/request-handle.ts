@@ -27,7 +27,8 @@ import type { Traced } from './traced.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
- * the request and in any other.
+ * the request and in any other. The handle of a submission is of the request that was submitted: when another one uses
+ * the id, its calls end with a LostError.
  */
 export class RequestHandle<Result = unknown> {
   readonly id: string;
@@ -134,7 +135,7 @@ export class RequestHandle<Result = unknown> {
    * each. At most `limit`, 100 by default. @throws as Admin.running
    */
   running(options: RunningOptions = {}): Promise<RunningSubRequest[]> {
-    return this.#admin.running(this.id, options);
+    return this.#admin.running(this.id, options, this.#generation);
   }
 
   /**
@@ -144,7 +145,7 @@ export class RequestHandle<Result = unknown> {
    * @throws NotCompleteError, and as Admin.redrive
    */
   async redrive(options: RedriveOptions = {}): Promise<Redriven> {
-    const redriven = await this.#admin.redrive(this.id, options);
+    const redriven = await this.#admin.redrive(this.id, options, this.#generation);
     // Not the greater one: after lost writes, with a clock that is behind, the next generation may be lower.
     // cure: a handle that redrives a request knows its new generation
     this.#generation = redriven.generation;
@@ -157,7 +158,7 @@ export class RequestHandle<Result = unknown> {
    * still succeed are counted. Results and failures stay. @throws as Admin.cancel
    */
   cancel(): Promise<Cancelled> {
-    return this.#admin.cancel(this.id);
+    return this.#admin.cancel(this.id, this.#generation);
   }
 
   /**
@@ -165,21 +166,21 @@ export class RequestHandle<Result = unknown> {
    * milliseconds); what runs may end. @throws as Admin.pause
    */
   pause(): Promise<void> {
-    return this.#admin.pause(this.id);
+    return this.#admin.pause(this.id, this.#generation);
   }
 
   /** Resumes the paused request. @throws as Admin.pause */
   resume(): Promise<void> {
-    return this.#admin.resume(this.id);
+    return this.#admin.resume(this.id, this.#generation);
   }
 
   /** Changes limit, priority or tolerated failures while it runs. @throws as Admin.pause */
   update(changes: UpdateOptions): Promise<void> {
-    return this.#admin.update(this.id, changes);
+    return this.#admin.update(this.id, changes, this.#generation);
   }
 
   /** Removes the request and everything of it, whatever its state. @throws as Admin.drop */
   drop(): Promise<void> {
-    return this.#admin.drop(this.id);
+    return this.#admin.drop(this.id, this.#generation);
   }
 }

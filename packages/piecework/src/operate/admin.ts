@@ -130,16 +130,18 @@ export class Admin implements AsyncDisposable {
   /**
    * The sub-requests of a request that run now, the longest first: on which worker, for how long, and what the
    * handler reported last. At most `limit`, 100 by default. Empty for a complete request.
-   * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ConnectionError, ServerError
+   * @param seen as of cancel
+   * @throws NotFoundError · ExpiredError · LostError · DroppedError · InvalidOptionError · ConnectionError, ServerError
    */
-  async running(id: string, options: RunningOptions = {}): Promise<RunningSubRequest[]> {
+  async running(id: string, options: RunningOptions = {}, seen = 0): Promise<RunningSubRequest[]> {
     checkOption('id', id, option.name());
     const checked = checkOptions<Required<RunningOptions>>(runningOptions, options);
     const found = await this.#read(() => runningOf(this.#connection, id, checked));
-    if (found !== 'gone') return found;
-    // It is complete, or statusOf throws what became of it.
-    await this.#read(() => statusOf(new RequestReads(this.#connection, id), this.#queue));
-    return [];
+    const request = new RequestReads(this.#connection, id);
+    // It is complete, or this throws what became of it.
+    // cure: what runs of another life of the id is not shown
+    if (found === 'gone' || seen > 0) await this.#read(() => statusOf(request, this.#queue, seen));
+    return found === 'gone' ? [] : found;
   }
 
   /** How many requests the queue has open, and how many tokens wait. @throws ConnectionError, ServerError */
@@ -182,15 +184,16 @@ export class Admin implements AsyncDisposable {
    * the others. They count as ready again, with no attempts made; the request is complete again when they are
    * settled. If none matches, nothing happens. While Redis is away it keeps trying for `unavailableMs`. If it is
    * cut off half-way, what was moved runs and the rest stays failed: call it again when the request is complete.
+   * @param seen as of cancel
    * @throws NotCompleteError: it still runs, or is redriven by somebody else · SealedError: it was ended
-   *   meanwhile, as by its lease · NotFoundError · ExpiredError · DroppedError · InvalidOptionError ·
+   *   meanwhile, as by its lease · NotFoundError · ExpiredError · LostError · DroppedError · InvalidOptionError ·
    *   ServerError, ConnectionError · IndeterminateError · what `where` throws
    */
-  async redrive(id: string, options: RedriveOptions = {}): Promise<Redriven> {
+  async redrive(id: string, options: RedriveOptions = {}, seen = 0): Promise<Redriven> {
     checkOption('id', id, option.name());
     const checked = checkOptions<RedriveOptions>(redriveOptions, options);
     await this.#patience(id).reach();
-    return new Redrive(this.#connection, this.#queue, id, this.#forMs).run(checked);
+    return new Redrive(this.#connection, this.#queue, id, this.#forMs, seen).run(checked);
   }
 
   /**
@@ -198,40 +201,45 @@ export class Admin implements AsyncDisposable {
    * minutes a tombstone lets waiting callers know of the drop (DroppedError). While Redis is away it keeps trying
    * for `unavailableMs`; calling again is safe. It removes the generation that exists at the first call: a request
    * that is submitted under the same id meanwhile stays.
-   * @throws NotFoundError · ExpiredError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
+   * @param seen as of cancel
+   * @throws NotFoundError · ExpiredError · LostError · InvalidOptionError · ServerError, ConnectionError ·
+   *   IndeterminateError
    */
-  drop(id: string): Promise<void> {
-    return this.#requests.drop(id);
+  drop(id: string, seen = 0): Promise<void> {
+    return this.#requests.drop(id, seen);
   }
 
   /**
    * Cancels a request. What does not run yet is cancelled at once; running handlers are aborted, and what
    * succeeds all the same counts. Results and failures stay. Calling again is safe.
-   * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ServerError,
+   * @param seen a generation that the request has reached: if the id was used again since, nothing happens but a
+   *   LostError; 0: whatever request has the id now. @default 0
+   * @throws NotFoundError · ExpiredError · LostError · DroppedError · InvalidOptionError · ServerError,
    *   ConnectionError after `unavailableMs` · IndeterminateError
    */
-  cancel(id: string): Promise<Cancelled> {
-    return this.#requests.cancel(id);
+  cancel(id: string, seen = 0): Promise<Cancelled> {
+    return this.#requests.cancel(id, seen);
   }
 
   /**
    * Pauses a request: nothing of it starts until it is resumed; what runs may end. A worker that has read ahead learns
    * of the pause by a notice, usually within milliseconds, and at the latest with its next settle; until then it may
    * start some of that. The deadline of the request and its producer's lease keep running.
+   * @param seen as of cancel
    * @throws as cancel · EndedError when it is complete or being cancelled
    */
-  pause(id: string): Promise<void> {
-    return this.#requests.pause(id);
+  pause(id: string, seen = 0): Promise<void> {
+    return this.#requests.pause(id, seen);
   }
 
   /** Resumes a paused request; no error if it is not paused. @throws as pause */
-  resume(id: string): Promise<void> {
-    return this.#requests.resume(id);
+  resume(id: string, seen = 0): Promise<void> {
+    return this.#requests.resume(id, seen);
   }
 
   /** Changes a request while it runs. What is left out stays as it is. @throws as pause */
-  update(id: string, changes: UpdateOptions): Promise<void> {
-    return this.#requests.update(id, changes);
+  update(id: string, changes: UpdateOptions, seen = 0): Promise<void> {
+    return this.#requests.update(id, changes, seen);
   }
 
   /**

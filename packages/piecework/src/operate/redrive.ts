@@ -5,6 +5,7 @@ import {
   ConnectionError,
   DroppedError,
   finishOnQueue,
+  isOfLife,
   isOpen,
   LostError,
   NotCompleteError,
@@ -73,14 +74,16 @@ export class Redrive {
   readonly #shards: Shards;
   #queue: QueueCommands;
   readonly #id: string;
+  readonly #of: number;
   readonly #patience: Patience;
   readonly #request: ProducerCommands;
   readonly #commands: RedriveCommands;
   /** Distinguishes this redrive from others of the same request. */
   readonly #owner = nanoid(12);
 
-  /** @param forMs how long each call is tried, in ms */
-  constructor(connection: Connection, shards: Shards, id: string, forMs: number) {
+  /** @param forMs how long each call is tried, in ms · `of`: a generation that it is known to have reached; 0: none */
+  constructor(connection: Connection, shards: Shards, id: string, forMs: number, of: number) {
+    this.#of = of;
     this.#connection = connection;
     this.#shards = shards;
     this.#queue = shards.of(id);
@@ -139,6 +142,8 @@ export class Redrive {
     const lost = !state || state.status === 'void' || state.generation < seen;
     if (lost && seen > 0) throw new LostError(this.#id, true);
     if (lost) throw new NotFoundError(this.#id);
+    // cure: another life of the id is not redriven
+    if (!isOfLife(this.#of, state)) throw new LostError(this.#id);
     if (state.status !== 'complete') {
       // Perhaps a redrive whose intent the server lost: this call heals it.
       await isOpen(this.#queue, this.#request, state.generation, this.#patiently);

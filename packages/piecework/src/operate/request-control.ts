@@ -10,6 +10,8 @@ import {
   encodeToleratedFailures,
   finishOnQueue,
   InvalidOptionError,
+  isOfLife,
+  LostError,
   NotFoundError,
   option,
   Patience,
@@ -36,7 +38,8 @@ const TRIES = 5;
 /**
  * What is done to requests while they run, from any process. Each call has the agenda tend the request within a
  * minute, then changes the request's own side, then notifies the queue side. If this process dies in between, that
- * tend does the rest.
+ * tend does the rest. `seen`: a generation that the request is known to have reached; 0: none. Another use of the id is
+ * left alone.
  */
 export class RequestControl {
   readonly #connection: Connection;
@@ -50,11 +53,11 @@ export class RequestControl {
     this.#forMs = forMs;
   }
 
-  async cancel(id: string): Promise<Cancelled> {
+  async cancel(id: string, seen: number): Promise<Cancelled> {
     const patience = await this.#reach(id);
     const request = new ControlCommands(this.#connection, id);
     const { epoch } = this.#connection;
-    const { reply, generation, queue } = await this.#onCurrent(id, patience, (current) =>
+    const { reply, generation, queue } = await this.#onCurrent(id, seen, patience, (current) =>
       request.cancel(current),
     );
     if (reply.verdict === 'complete') {
@@ -70,19 +73,19 @@ export class RequestControl {
     return { status: 'cancelling' };
   }
 
-  async pause(id: string): Promise<void> {
+  async pause(id: string, seen: number): Promise<void> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
-    const paused = await this.#onCurrent(id, patience, (current) => commands.pause(current));
+    const paused = await this.#onCurrent(id, seen, patience, (current) => commands.pause(current));
     if (paused.reply.verdict !== 'ok') throw new EndedError(id, paused.reply.verdict);
     await this.#channelOf(paused.queue).notifyWorkers('change', id, paused.generation);
   }
 
-  async resume(id: string): Promise<void> {
-    await this.#change(id, (commands, generation) => commands.resume(generation));
+  async resume(id: string, seen: number): Promise<void> {
+    await this.#change(id, seen, (commands, generation) => commands.resume(generation));
   }
 
-  async update(id: string, options: UpdateOptions): Promise<void> {
+  async update(id: string, options: UpdateOptions, seen: number): Promise<void> {
     checkOption('id', id, option.name());
     const changes = checkOptions<UpdateOptions>(updateOptions, options);
     if (Object.keys(changes).length === 0) {
@@ -91,16 +94,16 @@ export class RequestControl {
     const { toleratedFailures: tolerated } = changes;
     const toleratedFailures =
       tolerated === undefined ? undefined : encodeToleratedFailures(tolerated);
-    await this.#change(id, (commands, generation) =>
+    await this.#change(id, seen, (commands, generation) =>
       commands.update(generation, { ...changes, toleratedFailures }),
     );
   }
 
   /** Removes the generation that exists at the first call; one that begins meanwhile stays. */
-  async drop(id: string): Promise<void> {
+  async drop(id: string, of: number): Promise<void> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
-    const seen = await this.#stateToDrop(id, commands, patience);
+    const seen = await this.#stateToDrop(id, of, commands, patience);
     for (let { generation } = seen, finished = false; !finished; ) {
       // A server that took over may have lost the drop; a repetition finds the request dropped, or gone.
       const { epoch } = this.#connection;
@@ -125,14 +128,18 @@ export class RequestControl {
   /**
    * The state of a request that is to be dropped. If there is none, the tombstone of a drop that was cut off may have
    * expired before the drop was repeated. The queue still lists the end then, and is told.
-   * @throws NotFoundError · ExpiredError
+   * @throws NotFoundError · ExpiredError · LostError
    */
-  async #stateToDrop(id: string, commands: ControlCommands, patience: Patience) {
+  async #stateToDrop(id: string, of: number, commands: ControlCommands, patience: Patience) {
     for (;;) {
       // A server that took over may have the state again.
       const { epoch } = this.#connection;
       const seen = await patience.call(() => commands.current());
-      if (seen && seen.status !== 'void') return seen;
+      if (seen && seen.status !== 'void') {
+        // cure: a drop removes no other life of the id
+        if (seen.status !== 'dropped' && !isOfLife(of, seen)) throw new LostError(id);
+        return seen;
+      }
       const absence = await this.#absence(id, patience);
       if (seen) throw absence;
       const queue = this.#shards.of(id);
@@ -144,11 +151,12 @@ export class RequestControl {
   /** Resumes or updates a request, then pushes the tokens that this made possible. */
   async #change(
     id: string,
+    seen: number,
     change: (commands: ControlCommands, generation: number) => Promise<ControlReply>,
   ): Promise<void> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
-    const { reply, generation, queue } = await this.#onCurrent(id, patience, (current) =>
+    const { reply, generation, queue } = await this.#onCurrent(id, seen, patience, (current) =>
       change(commands, current),
     );
     if (reply.verdict !== 'ok') throw new EndedError(id, reply.verdict);
@@ -186,9 +194,10 @@ export class RequestControl {
     return change();
   }
 
-  /** Does `call` to the current generation. @throws NotFoundError · ExpiredError · DroppedError */
+  /** Does `call` to the current generation. @throws NotFoundError · ExpiredError · DroppedError · LostError */
   async #onCurrent<Reply extends { readonly verdict: string }>(
     id: string,
+    seen: number,
     patience: Patience,
     call: (generation: number) => Promise<Reply | { readonly verdict: 'gone' }>,
   ): Promise<{
@@ -201,6 +210,8 @@ export class RequestControl {
       const current = await patience.call(() => commands.current());
       if (!current || current.status === 'void') throw await this.#absence(id, patience);
       if (current.status === 'dropped') throw new DroppedError(id);
+      // cure: another life of the id is not changed
+      if (!isOfLife(seen, current)) throw new LostError(id);
       const { generation } = current;
       const queue = this.#shards.named(current.queue);
       const reply = await patience.call(() =>

@@ -7,7 +7,7 @@ import { SlotMap } from './cluster/slot-map.js';
 import type { Credentials, KnownCredential } from './credentials.js';
 import { Cluster, type Redis } from './ioredis.js';
 import { gatherWrites } from './ioredis-internals/gathered-writes.js';
-import { selectedDb } from './ioredis-internals/node-internals.js';
+import { leaveOnce, selectedDb } from './ioredis-internals/node-internals.js';
 import {
   apart,
   checkInput,
@@ -159,13 +159,15 @@ export class Connection implements SharedConnection {
     const slots = this.#slots;
     const client = slots
       ? slots.openAt(slots.mapped(address), options)
-      : (this.client as Redis).duplicate({
-          db: selectedDb(this.client as Redis),
-          ...(this.#watch && { Connector: this.#watch.Connector }),
-          ...options,
-          protocol: 2,
-          lazyConnect: true,
-        } as RedisOptions);
+      : leaveOnce(
+          (this.client as Redis).duplicate({
+            db: selectedDb(this.client as Redis),
+            ...(this.#watch && { Connector: this.#watch.Connector }),
+            ...options,
+            protocol: 2,
+            lazyConnect: true,
+          } as RedisOptions),
+        );
     client.on('error', () => {});
     if (this.credentials) {
       this.#opened.add(client);

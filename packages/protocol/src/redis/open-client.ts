@@ -8,6 +8,7 @@ import type { Client } from './client.js';
 import { byName } from './cluster/by-name.js';
 import { Credentials, type CredentialsProvider } from './credentials.js';
 import { Cluster, Redis, SentinelConnector } from './ioredis.js';
+import { leaveOnce } from './ioredis-internals/node-internals.js';
 import { connectorOf } from './own-server.js';
 import { PlainConnector } from './plain-connector.js';
 import {
@@ -133,9 +134,11 @@ export function openClient(input: Where, credentials?: Credentials): Client {
     const urls = nodeUrls(input);
     if (urls.length > 1) return openCluster(urls, by(undefined));
     if (namesSentinels(input)) return openClient(sentinelsOf(input) as RedisOptions, credentials);
-    return new Redis(input.replace(/^unix:\/\//, ''), {
-      ...{ ...ANSWER, ...ANEW, ...own, ...by(connectorOf(input).Connector) },
-    });
+    return leaveOnce(
+      new Redis(input.replace(/^unix:\/\//, ''), {
+        ...{ ...ANSWER, ...ANEW, ...own, ...by(connectorOf(input).Connector) },
+      }),
+    );
   }
   if ('nodes' in input && input.nodes) {
     const redisOptions = {
@@ -152,10 +155,10 @@ export function openClient(input: Where, credentials?: Credentials): Client {
   const options = { ...ANSWER, ...ANEW, ...given } as RedisOptions;
   if (!isWatched(options) || options.Connector) {
     const Default = options.sentinels ? (SentinelConnector as unknown as Connector) : undefined;
-    return new Redis({ ...options, ...by(options.Connector, Default) });
+    return leaveOnce(new Redis({ ...options, ...by(options.Connector, Default) }));
   }
   const watch = new SentinelWatch(options);
-  const client = new Redis({ ...options, ...by(watch.Connector) });
+  const client = leaveOnce(new Redis({ ...options, ...by(watch.Connector) }));
   client.on('end', watch.hush);
   return client;
 }

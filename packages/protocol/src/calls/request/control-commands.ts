@@ -18,6 +18,8 @@ export interface RequestChanges {
 export interface CurrentGeneration {
   readonly status: string;
   readonly generation: number;
+  /** The first one of this use of the id. */
+  readonly first: number;
   readonly queue: string;
 }
 
@@ -30,8 +32,10 @@ export type ControlReply = (Omit<Ok, 'priority'> & Place) | Exclude<Changed, Ok>
 export class ControlCommands extends RequestReads {
   /** The current generation of the id; null when none is remembered. One round trip. */
   async current(): Promise<CurrentGeneration | null> {
-    const { status, generation, queue } = await this.fields('status', 'generation', 'queue');
-    return status === '' ? null : { status, generation: Number(generation), queue };
+    const names = ['status', 'generation', 'first', 'queue'] as const;
+    const { status, generation, first, queue } = await this.fields(...names);
+    if (status === '') return null;
+    return { status, generation: Number(generation), first: Number(first || generation), queue };
   }
 
   /** No permit is granted and no token minted from here on; running handlers may end. */

@@ -30,3 +30,17 @@ export function unansweredCommands(client: Redis): Command[] {
 export function cancelReconnect(client: Redis): void {
   clearTimeout((client as unknown as Connecting).reconnectTimeout ?? undefined);
 }
+
+/**
+ * Has the client leave each connection once. `reconnectOnError` may ask for that with each of the replies that are under
+ * way, and ioredis adds a listener to the socket each time.
+ */
+export function leaveOnce(client: Redis): Redis {
+  const disconnect = client.disconnect.bind(client);
+  client.disconnect = (reconnect) => {
+    // cure: a connection is left once
+    if (reconnect && client.stream?.writableEnded) return;
+    disconnect(reconnect);
+  };
+  return client;
+}
