@@ -160,7 +160,11 @@ export class ResultsLostError extends PieceworkError {
   readonly missing: number;
 
   /** `why`: in words. @default Redis lost its last writes, or evicted keys to make room */
-  constructor(requestId: string, missing: number, why = 'Redis lost its last writes, or evicted keys to make room') {
+  constructor(
+    requestId: string,
+    missing: number,
+    why = 'Redis lost its last writes, or evicted keys to make room',
+  ) {
     super(
       `${missing || 'some'} results of request ${requestId} are missing: ${why}; read the results again from the start, without a cursor`,
       { code: 'RESULTS_LOST', retryable: true },
