@@ -118,7 +118,13 @@ test('a run of a handler says in which line it gets an item otherwise, and a dry
 });
 
 async function itemsOf(path: string, split: string, jsonPath?: string): Promise<string[]> {
-  const values = { input: [path], split, binary: false, ...(jsonPath ? { jsonPath } : {}) };
+  const values = {
+    input: [path],
+    split,
+    binary: false,
+    allowEmpty: true,
+    ...(jsonPath ? { jsonPath } : {}),
+  };
   using items = await openInput(values);
   const found: string[] = [];
   for await (const item of items) found.push((item as { text: string }).text);

@@ -161,7 +161,11 @@ const PLACES: readonly Case[] = [
   [run('--out', 'no/such/out'), 2, /^--out: .*its folder does not exist\)$/],
   [run('--out', 'in.txt/out'), 2, /^--out: .*its folder is not a folder\)$/],
   [run('--out', 'new.out', '--failures', '.'), 2, /^--failures: "\." is not allowed; /],
-  [run('--out', 'a.out', '--failures', 'a.out'), 2, /^--failures: .*allowed: a file of its own$/],
+  [
+    run('--out', 'a.out', '--failures', 'a.out'),
+    2,
+    /^--failures: .*allowed: another file than that of --out$/,
+  ],
   [['results', 'nobody', '--out', 'new.out'], 1, /^no request nobody is known: /],
   [['results', 'nobody', '--out', 'kept.txt'], 1, /^no request nobody is known: /],
   [['submit', '--input', 'in.txt', '--out', 'new.out'], 2, /^--out: .*together with --wait$/],
@@ -181,7 +185,7 @@ const PLACES: readonly Case[] = [
     2,
     /^--split: .*as standard input is not a file$/,
   ],
-  [run('--out', 'in.txt'), 2, /^--out: .*another file than those of --input$/],
+  [run('--out', 'in.txt'), 2, /^--out: .*another file than that of --input$/],
   [
     ['submit', '--input', 'bad.ndjson', '--split', 'ndjson'],
     1,

@@ -113,17 +113,45 @@ describe('files', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  test('are all below the folder, by absolute path; links are not followed', async () => {
+  test('are all below the folder, by absolute path; links to files are files', async () => {
     await mkdir(join(folder, 'b', 'deep'), { recursive: true });
     await mkdir(join(folder, 'empty'));
-    for (const name of ['a.txt', '.hidden', 'b/one', 'b/deep/two', 'ümlaut name']) {
+    await mkdir(join(folder, '.git'));
+    for (const name of ['a.txt', '.hidden', '.git/x', 'b/one', 'b/deep/two', 'ümlaut name'])
       await writeFile(join(folder, name), name);
-    }
     await symlink(join(folder, 'a.txt'), join(folder, 'link-to-file'));
+    await symlink('link-to-file', join(folder, 'link-to-link'));
     await symlink(folder, join(folder, 'b', 'link-to-folder'));
-    const found = await all(split.files(folder));
-    const wanted = ['.hidden', 'a.txt', 'b/deep/two', 'b/one', 'ümlaut name'];
+    await symlink('nothing', join(folder, 'b', 'link-to-nothing'));
+    await symlink('/dev/null', join(folder, 'b', 'link-to-null'));
+    const skipped: [string, string][] = [];
+    const found = await all(
+      split.files(folder, { onSkipped: (path, why) => skipped.push([path, why]) }),
+    );
+    const wanted = ['a.txt', 'b/deep/two', 'b/one', 'link-to-file', 'link-to-link', 'ümlaut name'];
     expect(found).toEqual(wanted.map((name) => join(folder, name)));
+    expect(skipped).toEqual([
+      [join(folder, '.git'), 'hidden'],
+      [join(folder, '.hidden'), 'hidden'],
+      [join(folder, 'b/link-to-folder'), 'link to a folder'],
+      [join(folder, 'b/link-to-nothing'), 'broken link'],
+      [join(folder, 'b/link-to-null'), 'no file'],
+    ]);
+  });
+
+  test('whose names are not UTF-8 are refused, with the name as bash reads it', async () => {
+    const name = (bytes: string) => Buffer.from(bytes, 'latin1');
+    await writeFile(join(folder, 'a'), '');
+    await writeFile(Buffer.concat([Buffer.from(`${folder}/`), name("g\xfc'\\.txt")]), '');
+    const found: string[] = [];
+    const reading = async () => {
+      for await (const path of split.files(folder)) found.push(path);
+    };
+    await expect(reading()).rejects.toThrow(
+      `a name in ${folder} is not UTF-8, so no payload can contain it: rename $'g\\xfc\\x27\\x5c.txt'`,
+    );
+    await expect(reading()).rejects.toBeInstanceOf(PayloadError);
+    expect(found).toEqual([join(folder, 'a'), join(folder, 'a')]);
   });
 
   test('an empty folder has none; one that is not there is an error', async () => {

@@ -38,16 +38,23 @@ export function runCommand(program: Command): void {
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const { values, unused } = await readValues(given);
     // Loaded on demand: help and completion need only the flags.
-    const [{ openInput }, { dryRun }, { execFieldsOf }, { abandon, expectNew, openFiles }] =
-      await Promise.all([
-        import('../input/input.js'),
-        import('../work/dry-run.js'),
-        import('../work/exec-fields.js'),
-        import('../run/files.js'),
-      ]);
+    const [
+      { openInput },
+      { startLine },
+      { dryRun },
+      { execFieldsOf },
+      { abandon, expectNew, openFiles },
+    ] = await Promise.all([
+      import('../input/input.js'),
+      import('../output/start-line.js'),
+      import('../work/dry-run.js'),
+      import('../work/exec-fields.js'),
+      import('../run/files.js'),
+    ]);
     using items = await openInput(values);
     const execFields = await execFieldsOf(values, items);
     if (execFields !== undefined) values.execFields = execFields;
+    if (values.runAt !== undefined && !values.json) say(startLine(values.runAt));
     if (values.dryRun) return await dryRun(items, values);
     // Before the files are opened: a signal while it is loaded would leave empty ones.
     const { run } = await import('../run/run.js');

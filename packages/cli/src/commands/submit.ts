@@ -78,18 +78,21 @@ export function submitCommand(program: Command): void {
     // Loaded on demand: help and completion need only the flags.
     const [
       { openInput },
+      { startLine },
       { dryRun },
       { writeResultsLive },
       { leftOutJson, leftOutLine },
       { abandon, ALL, openFiles },
     ] = await Promise.all([
       import('../input/input.js'),
+      import('../output/start-line.js'),
       import('../work/dry-run.js'),
       import('../output/output.js'),
       import('../output/bad-rows.js'),
       import('../run/files.js'),
     ]);
     using items = await openInput(values, 'submit');
+    if (values.runAt !== undefined && !values.json) say(startLine(values.runAt));
     if (values.dryRun) return await dryRun(items, values);
     const files = await openFiles(values, false);
     const { out: output, badRows } = files;

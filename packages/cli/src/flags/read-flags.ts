@@ -1,6 +1,7 @@
 import { checkOption, InvalidOptionError, type OptionTable } from '@piecework/protocol/contract';
 import { type Command, Option } from 'commander';
 import type { Flag } from './flag.js';
+import { timeOf } from './time-of.js';
 
 /**
  * The same flags with other defaults: by the name of a flag, its default, or words that say what happens without it.
@@ -36,9 +37,6 @@ function parse(value: unknown, kind: Flag['kind']): unknown {
   if (kind === 'number or none' && value === 'none') return null;
   if (kind === 'number' || kind === 'number or none')
     return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
-  // `new Date` accepts almost any text.
-  if (kind === 'time' && /^\d{4}-\d\d-\d\d/.test(value)) return new Date(value);
-  if (kind === 'time') return /^\d+$/.test(value) ? Number(value) : value;
   if (kind === 'json') {
     try {
       return JSON.parse(value);
@@ -64,8 +62,10 @@ export function readFlags<T>(
       if (spec.default !== undefined) values[name] = spec.default;
       continue;
     }
-    const value = parse(raw, kind);
     const named = /--[a-z-]+/.exec(usage)?.[0] ?? usage;
+    const value = kind === 'time' ? timeOf(String(raw)) : parse(raw, kind);
+    if (kind === 'time' && typeof value === 'string')
+      throw new InvalidOptionError(named, raw, value);
     if (value === undefined) throw new InvalidOptionError(named, raw, spec.allowed);
     for (const one of kind === 'texts' ? (value as string[]) : [value])
       checkOption(named, one, spec);

@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs';
 import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer/options';
 import { InvalidOptionError, option } from '@piecework/protocol/contract';
 import { delimiterOf, separatesFields } from '../input/delimiter.js';
+import { isPattern } from '../input/pattern.js';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';
 
-/** Whether it may be a pattern. The matching files are looked up when the input is read. */
-const isPattern = (input: string) => /[*?[\](){}]/.test(input);
+/** A pattern, or a name that is not UTF-8, is looked up when the input is read. */
+const isSearched = (input: string) => isPattern(input) || input.includes('\ufffd');
 
 function isInput(value: unknown): boolean {
-  return isText(value) && (value === '-' || existsSync(String(value)) || isPattern(String(value)));
+  return isText(value) && (value === '-' || existsSync(String(value)) || isSearched(String(value)));
 }
 
 const isHeader = (value: unknown) =>
@@ -87,6 +88,12 @@ export const requestFlags: readonly Flag[] = [
     'switch',
   ),
   flag(
+    '--allow-empty',
+    'accept an input without items, instead of ending with exit code 1',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
     '--dry-run',
     'show the first ten sub-requests, and start nothing',
     option.boolean(false),
@@ -160,7 +167,7 @@ export const requestFlags: readonly Flag[] = [
   flag('--delay-ms <ms>', 'delay before the request begins', requestOptions['delayMs'], 'number'),
   flag(
     '--run-at <time>',
-    'time at which the request begins: a date such as 2030-01-31T12:00:00Z, or ms since 1970',
+    'time at which the request begins: such as 2030-01-31T12:00:00Z, or 2030-01-31T12:00 in the time zone of this machine, or ms since 1970',
     requestOptions['runAt'],
     'time',
   ),

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol/contract';
+import { FORMAT_BYTES, mayBeOther, refuseOther } from './other-formats.js';
 
 /**
  * The bytes of one input: a file, a pipe or standard input. Inputs that are compressed by gzip or zstd are
@@ -19,7 +21,7 @@ const UTF16LE = Buffer.from([0xff, 0xfe]);
 const UTF16BE = Buffer.from([0xfe, 0xff]);
 /** Of these four bytes the first two are the mark of UTF-16. */
 const UTF32LE = Buffer.from([0xff, 0xfe, 0, 0]);
-/** The number of first bytes by which formats are told apart. */
+/** The number of first bytes by which gzip, zstd and marks are told apart. */
 const HEAD_BYTES = 4;
 
 export interface InputBytes {
@@ -32,34 +34,64 @@ export interface InputBytes {
 
 /**
  * @param path '-' is standard input
+ * @param command of piecework, for the advice in errors
  * @throws PayloadError when it is of a format that cannot be read
  */
-export async function openBytes(path: string, binary: boolean): Promise<InputBytes> {
+export async function openBytes(
+  path: string,
+  binary: boolean,
+  command: string,
+): Promise<InputBytes> {
   const raw: Readable = path === '-' ? process.stdin : createReadStream(path);
   const close = () => void raw.destroy();
-  const { head, stream } = await peeked(raw);
-  const unpack =
-    head.indexOf(GZIP) === 0 ? 'gunzip -c' : head.indexOf(ZSTD) === 0 ? 'zstd -dc' : undefined;
-  const bytes =
-    unpack === undefined
-      ? stream
-      : unpack === 'gunzip -c'
-        ? gunzipped(stream)
-        : await unzstd(stream);
   try {
-    return { stream: binary ? bytes : await textOf(bytes), unpack, close };
+    const outer = await peeked(raw);
+    refuseOther(outer.head, path, command);
+    const unpack = unpackOf(outer.head);
+    const bytes = unpack === undefined ? outer : await peeked(await unpacked(unpack, outer.stream));
+    if (unpack !== undefined) refuseOther(bytes.head, path, command, unpack);
+    return { stream: binary ? bytes.stream : textOf(bytes), unpack, close };
   } catch (error) {
     close();
     throw error;
   }
 }
 
+/**
+ * Refuses a file that is of a format that cannot be read, before it is its turn.
+ * @throws PayloadError · errors of the file system
+ */
+export async function checkFormat(path: string, command: string): Promise<void> {
+  const file = await open(path);
+  try {
+    const head = Buffer.alloc(FORMAT_BYTES);
+    const { bytesRead } = await file.read(head, 0, FORMAT_BYTES, 0);
+    refuseOther(head.subarray(0, bytesRead), path, command);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The command that decompresses bytes that begin so; undefined: they are not compressed. */
+function unpackOf(head: Buffer): 'gunzip -c' | 'zstd -dc' | undefined {
+  if (head.indexOf(GZIP) === 0) return 'gunzip -c';
+  return head.indexOf(ZSTD) === 0 ? 'zstd -dc' : undefined;
+}
+
+const unpacked = (unpack: 'gunzip -c' | 'zstd -dc', from: Readable) =>
+  unpack === 'gunzip -c' ? gunzipped(from) : unzstd(from);
+
+interface Peeked {
+  readonly head: Buffer;
+  readonly stream: Readable;
+}
+
 /** The first bytes of a stream, and a stream of all of its bytes. */
-async function peeked(from: Readable): Promise<{ head: Buffer; stream: Readable }> {
+async function peeked(from: Readable): Promise<Peeked> {
   const chunks = from[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let head = Buffer.alloc(0);
   let ended = false;
-  while (!ended && head.length < HEAD_BYTES) {
+  while (!ended && (head.length < HEAD_BYTES || mayBeOther(head))) {
     const { done, value } = await chunks.next();
     if (value) head = Buffer.concat([head, value]);
     ended = done === true;
@@ -72,8 +104,7 @@ async function peeked(from: Readable): Promise<{ head: Buffer; stream: Readable 
 }
 
 /** Text without its byte order mark, in UTF-8. @throws PayloadError */
-async function textOf(bytes: Readable): Promise<Readable> {
-  const { head, stream } = await peeked(bytes);
+function textOf({ head, stream }: Peeked): Readable {
   if (head.indexOf(UTF32LE) === 0)
     throw new PayloadError('this is UTF-32: iconv -f UTF-32 -t UTF-8 converts it');
   const encoding =

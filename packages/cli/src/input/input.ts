@@ -9,12 +9,15 @@ import {
   PayloadError,
   PieceworkError,
 } from '@piecework/protocol/contract';
-import { fileIdOf, statIfAny, statOf, statOfInput, statOfOutput } from '../terminal/file-stat.js';
+import { statOf, statOfStream } from '../terminal/file-stat.js';
+import { say } from '../terminal/print.js';
 import { quoted } from '../terminal/quoted.js';
-import { type InputBytes, openBytes } from './bytes.js';
+import { checkApart } from './apart.js';
+import { checkFormat, type InputBytes, openBytes } from './bytes.js';
 import type { Columns } from './columns.js';
 import { delimiterOf } from './delimiter.js';
 import { jsonOf, ndjsonOf } from './json-records.js';
+import { isPattern } from './pattern.js';
 import {
   type BadRecord,
   type GoodRecord,
@@ -34,6 +37,8 @@ export interface InputValues {
   jsonPath?: string;
   batch?: number;
   binary: boolean;
+  /** Whether there may be no item at all. */
+  allowEmpty?: boolean;
   readonly maxPayloadBytes?: number;
   /** As they were typed. */
   readonly csvDelimiter?: string;
@@ -43,13 +48,14 @@ export interface InputValues {
   failures?: string;
   joblog?: string;
   badRows?: string;
+  json?: boolean;
 }
 
 /**
  * Opens the inputs of `--input`, which are read one after the other and split into items by `--split`. By default, a
- * folder is split into its files, and everything else into lines. The first item of a file is read at once, so that an
- * input that is wrong from its beginning is refused before anything is written.
- * @throws InvalidOptionError when the flags do not fit · PayloadError about the first item
+ * folder is split into its files, and everything else into lines. The first item is awaited, so that an input that is
+ * empty, or wrong from its beginning, is refused before anything is written.
+ * @throws InvalidOptionError when the flags do not fit · PayloadError about the first item · PieceworkError `NO_ITEMS`
  */
 export async function openInput(
   values: InputValues,
@@ -60,37 +66,68 @@ export async function openInput(
     const allowed = `a file, a folder or -${isPiped() ? ' for standard input: --input -' : ''}`;
     throw new InvalidOptionError('--input', undefined, allowed);
   }
-  const named = (await Promise.all(input.map(pathsOf))).flat();
-  const by = values.split ?? (named.every(isFolder) ? 'files' : 'lines');
+  const { allowEmpty = false } = values;
+  const named = (await Promise.all(input.map((one) => pathsOf(one, allowEmpty)))).flat();
+  const by = values.split ?? (named.length > 0 && named.every(isFolder) ? 'files' : 'lines');
   checkFit(named, by, values);
+  if (by !== 'files') await checkFormats(named, command);
   const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
   const batch = chunk === undefined ? values.batch : Number(chunk);
   const items = new Input(named, by, values, batch, command);
-  // The first item of a pipe or a terminal may take long.
-  const [first = '-'] = named;
-  if (first !== '-' && (isFolder(first) || statOf(first).isFile())) await items.begin();
+  await items.begin();
+  if (items.isEmpty && !allowEmpty) throw noItems(items);
   return items;
 }
 
-async function pathsOf(input: string): Promise<string[]> {
+async function checkFormats(named: readonly string[], command: string): Promise<void> {
+  for (const path of named) {
+    if (path === '-' || !statOf(path).isFile()) continue;
+    await checkFormat(path, command).catch((error: unknown) => {
+      throw inputError(error, path, path);
+    });
+  }
+}
+
+function noItems({ paths, rows }: Input): PieceworkError {
+  const [first = '', ...others] = paths.map((path) => (path === '-' ? 'standard input' : path));
+  const where = others.length === 0 ? first : `${first} and ${others.length} more`;
+  const why = rows === undefined ? '' : ' below its header';
+  const message = `no items in ${where}${why}; --allow-empty accepts that`;
+  return new PieceworkError(message, { code: 'NO_ITEMS' });
+}
+
+async function pathsOf(input: string, allowEmpty: boolean): Promise<string[]> {
   // The name of a file may look like a pattern.
   if (input === '-' || existsSync(input)) return [input];
+  if (input.includes(NOT_DECODED)) throw notUtf8Name(input);
   // Loaded only by commands that need it.
   const { glob } = await import('tinyglobby');
   const found = await glob(input, { expandDirectories: false, onlyFiles: true });
-  if (found.length > 0) return found.sort();
-  const allowed = 'a file or folder that exists, or a pattern that some file matches';
+  const altered = found.find(isAltered);
+  if (altered !== undefined) throw notUtf8Name(altered);
+  if (found.length > 0 || (allowEmpty && isPattern(input))) return found.sort();
+  const allowed =
+    'a file or folder that exists, or a pattern that some file matches (without one: --allow-empty)';
   throw new InvalidOptionError('--input', input, allowed);
 }
 
+/** Node decodes bytes that are not UTF-8 as this character, in names of files and in arguments. */
+const NOT_DECODED = '\ufffd';
+
+/** Whether Node has altered the path, so that it leads to no file, or to another one. */
+const isAltered = (path: string) => path.includes(NOT_DECODED) && !existsSync(path);
+
+const notUtf8Name = (path: string) =>
+  new InvalidOptionError(
+    '--input',
+    path,
+    'paths in UTF-8: rename what is not, or pass the content of a file: --input - < FILE',
+  );
+
 /** Whether something is piped or redirected into this command. */
 function isPiped(): boolean {
-  try {
-    const stdin = statOfInput();
-    return stdin.isFIFO() || stdin.isFile();
-  } catch {
-    return false;
-  }
+  const stdin = statOfStream(0);
+  return stdin !== undefined && (stdin.isFIFO() || stdin.isFile());
 }
 
 const isFolder = (path: string) => path !== '-' && statOf(path).isDirectory();
@@ -125,24 +162,11 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
       throw new InvalidOptionError('--input', path, 'a file that may be read (permission denied)');
     }
   }
-  checkApart(named, values);
-}
-
-/** Refuses an output that is an input as well, such as a file of an earlier run that a pattern matches. */
-function checkApart(
-  named: readonly string[],
-  { out, failures, joblog, badRows }: InputValues,
-): void {
-  const outputs = {
-    ...{ '--out': out, '--failures': failures, '--joblog': joblog, '--bad-rows': badRows },
-  };
-  const inputs = named.map((path) => fileIdOf(path === '-' ? statOfInput() : statOf(path)));
-  for (const [flag, output] of Object.entries(outputs)) {
-    if (output === undefined) continue;
-    const id = fileIdOf(output === '-' ? statOfOutput() : statIfAny(output));
-    if (id !== undefined && inputs.includes(id))
-      throw new InvalidOptionError(flag, output, 'another file than those of --input');
-  }
+  const altered = by === 'files' ? named.map((path) => resolve(path)).find(isAltered) : undefined;
+  if (altered !== undefined) throw notUtf8Name(altered);
+  const { out, failures, joblog } = values;
+  const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
+  checkApart(named, { ...outputs, '--bad-rows': badRows });
 }
 
 const LEAVES_OUT = '; --bad-rows FILE leaves out such records';
@@ -155,6 +179,14 @@ export class LeftOut {
     readonly record: BadRecord | { readonly number: number; readonly wrong: string; item: unknown },
   ) {}
 }
+
+/** Words for what is skipped in folders: one, and several. */
+const SKIPPED: Readonly<Record<split.SkippedFile, readonly [string, string]>> = {
+  hidden: ['hidden file or folder', 'hidden files and folders'],
+  'link to a folder': ['link to a folder', 'links to folders'],
+  'broken link': ['broken link', 'broken links'],
+  'no file': ['pipe, socket or device', 'pipes, sockets and devices'],
+};
 
 /** The JSON of a payload. */
 const jsonOfItem = (item: unknown) => (item instanceof JsonText ? item.text : JSON.stringify(item));
@@ -194,6 +226,11 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   /** The paths of the inputs; '-' is standard input. */
   get paths(): readonly string[] {
     return this.#named;
+  }
+
+  /** Whether the first item was awaited, and there was none. */
+  get isEmpty(): boolean {
+    return this.#first?.done === true;
   }
 
   /** The place of the last item: `big.ndjson: line 7`. */
@@ -330,12 +367,12 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       const name = path === '-' ? 'standard input' : path;
       this.#where = name;
       if (!recordsOf) {
-        if (isFolder(path)) yield* split.files(path);
+        if (isFolder(path)) yield* this.#files(path);
         else yield resolve(path);
         continue;
       }
       try {
-        this.#bytes = await openBytes(path, this.#values.binary);
+        this.#bytes = await openBytes(path, this.#values.binary, this.#command);
         const { stream } = this.#bytes;
         for await (const record of recordsOf(stream)) {
           const where = record.where ?? `${unit} ${record.number}`;
@@ -357,6 +394,23 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         this.#bytes?.close();
       }
     }
+  }
+
+  /** The files below a folder. At its end it says how much was skipped. */
+  async *#files(folder: string): AsyncGenerator<string> {
+    const skipped = new Map<split.SkippedFile, number>();
+    const onSkipped = (_: string, why: split.SkippedFile) =>
+      void skipped.set(why, (skipped.get(why) ?? 0) + 1);
+    try {
+      yield* split.files(folder, { onSkipped });
+    } catch (error) {
+      throw inputError(error, folder, folder);
+    }
+    const counts = Object.entries(SKIPPED).flatMap(([why, [one, many]]) => {
+      const count = skipped.get(why as split.SkippedFile);
+      return count === undefined ? [] : [count === 1 ? `1 ${one}` : `${count} ${many}`];
+    });
+    if (counts.length > 0 && !this.#values.json) say(`skipped in ${folder}: ${counts.join(', ')}`);
   }
 
   /** With `--bad-rows`: why an item fits no payload, if its JSON is too long. Else the submission finds that. */

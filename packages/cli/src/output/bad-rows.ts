@@ -53,10 +53,6 @@ export class BadRows {
     return this.#output.size();
   }
 
-  fileId(): Promise<string | undefined> {
-    return this.#output.fileId();
-  }
-
   async add(one: LeftOut): Promise<void> {
     this.#count += 1;
     this.#lines += ('lines' in one.record ? one.record.lines : undefined) ?? 1;

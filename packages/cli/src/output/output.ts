@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
-import { fileIdOf, statOfOutput } from '../terminal/file-stat.js';
 import { say } from '../terminal/print.js';
 import { reasonOf } from '../terminal/system-reasons.js';
 import { openOurs } from './open-ours.js';
@@ -96,11 +95,6 @@ export class Output {
   /** Whether it is a file, and not standard output. */
   get isFile(): boolean {
     return this.#file !== undefined;
-  }
-
-  /** Names the file, whatever paths and links lead to it. undefined: it is no regular file. */
-  async fileId(): Promise<string | undefined> {
-    return fileIdOf((await this.#file?.stat({ bigint: true })) ?? statOfOutput());
   }
 
   /** Size of the file, in bytes. */

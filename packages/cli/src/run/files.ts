@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { FailureKind, ResultsOptions } from '@piecework/notifier';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { RequestHandle } from 'piecework';
@@ -59,16 +58,6 @@ export async function openFiles(
   { out, failures, joblog, badRows, json }: FileNames,
   again: boolean,
 ): Promise<RunFiles> {
-  const flags = {
-    ...{ '--out': out, '--failures': failures, '--joblog': joblog, '--bad-rows': badRows },
-  };
-  const paths = new Set<string>();
-  for (const [flag, file] of Object.entries(flags)) {
-    if (file === undefined) continue;
-    const path = resolve(file);
-    if (paths.has(path)) throw new InvalidOptionError(flag, file, 'a file of its own');
-    paths.add(path);
-  }
   const opened: { -readonly [name in keyof RunFiles]: RunFiles[name] } = {
     ...{ out: undefined, failures: undefined, joblog: undefined, badRows: undefined },
   };
@@ -77,19 +66,6 @@ export async function openFiles(
     if (failures !== undefined) opened.failures = await Output.open('--failures', failures);
     if (joblog !== undefined) opened.joblog = await Output.open('--joblog', joblog, again);
     if (badRows !== undefined) opened.badRows = await BadRows.open(badRows, json, again);
-    // The paths differ; links may lead to one file.
-    const ids = new Set<string>();
-    for (const [flag, output] of [
-      ['--out', opened.out],
-      ['--failures', opened.failures],
-      ['--joblog', opened.joblog],
-      ['--bad-rows', opened.badRows],
-    ] as const) {
-      const id = await output?.fileId();
-      if (id !== undefined && ids.has(id))
-        throw new InvalidOptionError(flag, output?.name, 'a file of its own');
-      if (id !== undefined) ids.add(id);
-    }
   } catch (error) {
     await abandon(opened);
     throw error;

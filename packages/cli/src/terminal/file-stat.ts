@@ -2,23 +2,24 @@ import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 
 /*
  * After a stat of a pipe, Node 20 resolves modules that are loaded later from wrong paths: its loader reads what that
- * stat left behind. Big integers are left elsewhere. Commands load modules when they need them, so they use these, and
- * `realpathSync.native` in place of `realpathSync`, which does such a stat.
+ * stat left behind. Big integers are left elsewhere. Commands load modules when they need them, so they use these.
+ * `realpathSync` does such a stat as well, `realpathSync.native` does not.
  */
 
 /** @throws what `statSync` throws */
 export const statOf = (path: string): BigIntStats => statSync(path, { bigint: true });
 
-/** Undefined: there is nothing. */
-export const statIfAny = (path: string): BigIntStats | undefined =>
-  statSync(path, { bigint: true, throwIfNoEntry: false });
+/** Undefined: nothing can be found there. */
+export const statIfAny = (path: string): BigIntStats | undefined => ifAny(() => statOf(path));
 
-/** Of standard output. @throws what `fstatSync` throws */
-export const statOfOutput = (): BigIntStats => fstatSync(1, { bigint: true });
+/** Of standard input or standard output; undefined: it is closed. */
+export const statOfStream = (stream: 0 | 1): BigIntStats | undefined =>
+  ifAny(() => fstatSync(stream, { bigint: true }));
 
-/** Names a regular file, whatever paths and links lead to it. undefined: it is none. */
-export const fileIdOf = (stat: BigIntStats | undefined): string | undefined =>
-  stat?.isFile() ? `${stat.dev} ${stat.ino}` : undefined;
-
-/** Of standard input. @throws what `fstatSync` throws */
-export const statOfInput = (): BigIntStats => fstatSync(0, { bigint: true });
+function ifAny(stat: () => BigIntStats): BigIntStats | undefined {
+  try {
+    return stat();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,4 +1,6 @@
-import { readdir } from 'node:fs/promises';
+import { isUtf8 } from 'node:buffer';
+import type { Dirent } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import {
@@ -84,14 +86,52 @@ export async function* chunks(
   if (chunk.length > 0) yield chunk;
 }
 
-/** Every file below `folder` is one item: its absolute path. Symbolic links are not followed. */
-export async function* files(folder: string): AsyncIterable<string> {
+/** Why `files` skips an entry of a folder. `no file`: a socket, a pipe or a device. */
+export type SkippedFile = 'hidden' | 'link to a folder' | 'broken link' | 'no file';
+
+export interface FilesOptions {
+  /** Is called with the absolute path of each entry that is skipped. */
+  readonly onSkipped?: ((path: string, why: SkippedFile) => void) | undefined;
+}
+
+/**
+ * Every file below `folder` is one item: its absolute path, folder by folder in the order of the names. A symbolic link
+ * to a file counts as a file, by the path of the link. As the patterns of a shell do, it skips files and folders whose
+ * names begin with a dot. It also skips links to folders, broken links, and what is neither a file nor a folder.
+ * @throws while it is read: PayloadError that names a path that is not UTF-8, which no JSON can contain · errors of the
+ *   file system
+ */
+export async function* files(folder: string, options: FilesOptions = {}): AsyncIterable<string> {
   const here = resolve(folder);
-  const entries = await readdir(here, { withFileTypes: true });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const entry of entries) {
-    const path = join(here, entry.name);
-    if (entry.isDirectory()) yield* files(path);
-    else if (entry.isFile()) yield path;
+  const entries = await readdir(here, { withFileTypes: true, encoding: 'buffer' });
+  const named = entries.map((entry) => ({ entry, name: entry.name.toString() }));
+  named.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { entry, name } of named) {
+    const path = join(here, name);
+    const isHidden = name.startsWith('.');
+    if (!isHidden && !isUtf8(entry.name)) throw notUtf8(here, entry.name);
+    const skip = isHidden ? 'hidden' : await skipOf(entry, path);
+    if (skip !== undefined) options.onSkipped?.(path, skip);
+    else if (entry.isDirectory()) yield* files(path, options);
+    else yield path;
   }
+}
+
+async function skipOf(entry: Dirent<Buffer>, path: string): Promise<SkippedFile | undefined> {
+  if (entry.isFile() || entry.isDirectory()) return undefined;
+  if (!entry.isSymbolicLink()) return 'no file';
+  const target = await stat(path).catch(() => undefined);
+  if (!target) return 'broken link';
+  if (target.isDirectory()) return 'link to a folder';
+  return target.isFile() ? undefined : 'no file';
+}
+
+/** The name as bash reads it: `$'g\\xfc.txt'`. */
+function notUtf8(folder: string, name: Buffer): PayloadError {
+  const escaped = name
+    .toString('latin1')
+    .replace(/[^ -~]|['\\]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
+  return new PayloadError(
+    `a name in ${folder} is not UTF-8, so no payload can contain it: rename $'${escaped}'`,
+  );
 }

@@ -12,8 +12,11 @@ export function withoutPassword(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   return value.replace(/\S+/g, (word) => {
     const at = word.lastIndexOf('@');
-    const [scheme = ''] = /^.*?:\/\//.exec(word.slice(0, at)) ?? [];
-    const shown = word.slice(0, at).includes(':') ? `${scheme}…${word.slice(at)}` : word;
+    const before = at < 0 ? word : word.slice(0, at);
+    const [scheme = ''] = /^.*?:\/\//.exec(before) ?? [];
+    // Without @, only a URL may have a password: one whose end is missing.
+    const from = at < 0 ? scheme.length || word.length : 0;
+    const shown = before.includes(':', from) ? `${scheme}…${word.slice(before.length)}` : word;
     return shown.replace(/(password=)[^&]*/gi, '$1…');
   });
 }
