@@ -203,8 +203,11 @@ describe('inputs and outputs', () => {
     const input = await file('in', '1\n');
     await file('log', 'old\n');
     await link(input, join(folder, 'hard'));
+    await mkdir(join(folder, 'deep', 'er'), { recursive: true });
+    await symlink('deep/er', join(folder, 'deep-link'));
     await symlink('.', join(folder, 'here'));
     await symlink('new', join(folder, 'new-link'));
+    await symlink('loop', join(folder, 'loop'));
     for (const [flags, why] of [
       [
         '--input in --out hard',
@@ -219,6 +222,13 @@ describe('inputs and outputs', () => {
       ],
       ['--input in --out new --joblog here/new', '--joblog: "here/new"'],
       ['--input in --out new --failures new-link', '--failures: "new-link"'],
+      [
+        '--input in --out loop',
+        '--out: "loop" is not allowed; allowed: a file that can be written',
+      ],
+      ['--input . --out new', '--out: "new" is not allowed; allowed: a file outside of'],
+      ['--input here/deep --out deep-link/new', '--out: "deep-link/new"'],
+      ['--input here/. --joblog deep/../deep/new', '--joblog: "deep/../deep/new"'],
     ] as const) {
       const ended = piped(`${RUN} ${flags}`, commandLine);
       expect(ended.status, `${flags}: ${ended.stderr}`).toBe(2);

@@ -5,6 +5,7 @@ import { delimiterOf, separatesFields } from '../input/delimiter.js';
 import { isPattern } from '../input/pattern.js';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';
+import { TIME_FORMS } from './time-of.js';
 
 /** A pattern, or a name that is not UTF-8, is looked up when the input is read. */
 const isSearched = (input: string) => isPattern(input) || input.includes('\ufffd');
@@ -16,6 +17,8 @@ function isInput(value: unknown): boolean {
 const isHeader = (value: unknown) =>
   isText(value) &&
   new Set(String(value).split(',').filter(Boolean)).size === String(value).split(',').length;
+
+const { runAt } = requestOptions;
 
 /** How a request is made from an input: flags of `run` and `submit`. */
 export const requestFlags: readonly Flag[] = [
@@ -168,7 +171,7 @@ export const requestFlags: readonly Flag[] = [
   flag(
     '--run-at <time>',
     'time at which the request begins: such as 2030-01-31T12:00:00Z, or 2030-01-31T12:00 in the time zone of this machine, or ms since 1970',
-    requestOptions['runAt'],
+    runAt && { ...runAt, allowed: TIME_FORMS },
     'time',
   ),
   flag(

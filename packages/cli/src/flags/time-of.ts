@@ -6,28 +6,30 @@
 const TYPED =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?)?(Z|[+-]\d\d:\d\d)?$/i;
 
+/** How a time may be typed. */
+export const TIME_FORMS =
+  'a time such as 2030-01-31T12:00:00Z, 2030-01-31T12:00 (in your zone), or ms since 1970';
+
 /** The longest step of a clock, in ms. */
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
 /**
  * @param typed a date or a date and time, in the local zone unless it ends in one, or ms since 1970
- * @returns why it is not a time, as what is allowed instead
+ * @returns the time, or what is allowed instead
  */
 export function timeOf(typed: string): Date | string {
-  const forms =
-    'a time such as 2030-01-31T12:00:00Z, 2030-01-31T12:00 (in your zone), or ms since 1970';
   if (/^\d{1,15}$/.test(typed)) return new Date(Number(typed));
   const [, year, month, day, hour = '0', minute = '0', second = '0', ms = '0', zone] =
     TYPED.exec(typed) ?? [];
-  if (day === undefined) return forms;
+  if (day === undefined) return TIME_FORMS;
   const fields = [year, month, day, hour, minute, second].map(Number) as Fields;
   const [y, m, d, ...time] = fields;
   const asUtc = new Date(Date.UTC(y, m - 1, d, ...time, Number(ms.padEnd(3, '0'))));
   if (`${utcFields(asUtc)}` !== `${fields}`) return 'a day and a time that exist';
   if (zone !== undefined) {
     const [, sign, hours = 0, minutes = 0] = /([+-])(\d\d):(\d\d)/.exec(zone) ?? [];
-    if (Number(hours) > 23 || Number(minutes) > 59) return forms;
+    if (Number(hours) > 23 || Number(minutes) > 59) return TIME_FORMS;
     const offset = (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -1 : 1);
     return new Date(asUtc.getTime() - offset * MINUTE_MS);
   }
