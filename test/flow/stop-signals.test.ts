@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { waitsForUs } from '../../packages/cli/dist/terminal/launcher.js';
 import { onStopSignals } from '../../packages/cli/dist/terminal/stop-signals.js';
 
 /** What a command heard of signals. The process of the test is to stay, so its end never comes. */
@@ -35,4 +36,23 @@ describe('a signal that stops a command', () => {
     signal('SIGINT');
     expect(heard).toEqual(['stop by SIGHUP', 'end at once']);
   });
+});
+
+describe('a command that npm started ends with npm', () => {
+  test.each([
+    ["'piecework'", 'npx piecework'],
+    ['piecework worker --handler h.mjs', 'npm run'],
+    ['node_modules/.bin/piecework worker', 'the path of the program'],
+    ['tsc && piecework worker > log 2>&1', 'a command before it, and redirections'],
+  ])('when the command of npm is %s (%s)', (text) => expect(waitsForUs(text)).toBe(true));
+
+  test.each([
+    ['', 'not started by npm'],
+    ['piecework worker --handler h.mjs &', 'put in the background'],
+    ['piecework worker & piecework worker & wait', 'several in the background'],
+    ['nohup piecework worker', 'nohup'],
+    ['setsid -f piecework worker', 'setsid'],
+    ["'pm2' start ecosystem.config.cjs", 'another program starts it'],
+    ['node piecework-app.mjs', 'a program of a similar name'],
+  ])('but not when it is "%s" (%s)', (text) => expect(waitsForUs(text)).toBe(false));
 });

@@ -59,8 +59,13 @@ Status:
   cancelling  running sub-requests may finish; the others are cancelled
   complete    it has ended: succeeded, failed or cancelled`;
 
+const NPX = `
+In production start node_modules/.bin/piecework: npx ends on a signal and does not wait for the worker, which then
+drains by itself.`;
+
 const NOTES: Readonly<Record<string, string>> = {
   ...{ status: STATUSES, list: STATUSES, watch: STATUSES },
+  worker: NPX,
 };
 
 export function addExamples(program: Command): void {

@@ -26,6 +26,11 @@ export async function runFleet(redis: string, values: WorkerValues, logger: Logg
       fleet?.kill();
     },
     ALL_SIGNALS,
+    () =>
+      logger.warn(
+        { queue },
+        'the npx or npm that started this worker has ended; it drains and ends',
+      ),
   );
   const begins = { live: true, ready: false, why: ['the worker processes are starting'] };
   const measures = values.metricsPort !== undefined;

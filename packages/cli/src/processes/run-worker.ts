@@ -29,6 +29,7 @@ export async function runWorker(
     stop,
     () => logger.warn('ended at once by a second signal; other workers take over its work'),
     ALL_SIGNALS,
+    () => logger.warn('the npx or npm that started this worker has ended; it drains and ends'),
   );
   process.once('disconnect', () => {
     logger.warn('the parent process has ended; this worker drains and ends');

@@ -1,4 +1,6 @@
 import { constants } from 'node:os';
+import { watchNpm } from './launcher.js';
+import { say } from './print.js';
 
 type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -16,13 +18,15 @@ export const codeOf = (signal: NodeJS.Signals): number => 128 + constants.signal
 
 /**
  * The first signal calls `onStop`, which stops in good order. The second calls `onHard` and ends the process when that
- * has settled. A third ends the process at once.
+ * has settled. A third ends the process at once. The end of the npx or npm that started the command is a SIGTERM.
+ * @param onNpmGone says why the command stops without a signal
  * @returns removes the listeners
  */
 export function onStopSignals(
   onStop: (signal: NodeJS.Signals) => void,
   onHard: () => void | Promise<void> = () => {},
   signals: readonly StopSignal[] = ['SIGINT', 'SIGTERM'],
+  onNpmGone = () => say('the npx or npm that started this command has ended; it stops'),
 ): () => void {
   let asked = 0;
   let last: { signal: NodeJS.Signals; atMs: number } | undefined;
@@ -39,7 +43,12 @@ export function onStopSignals(
     else end();
   };
   for (const signal of signals) process.on(signal, listener);
+  const unwatch = watchNpm(() => {
+    onNpmGone();
+    listener('SIGTERM');
+  });
   return () => {
+    unwatch();
     for (const signal of signals) process.off(signal, listener);
   };
 }
