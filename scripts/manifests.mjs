@@ -14,6 +14,11 @@ const names = ['packages', 'tools']
   .filter((name) => existsSync(new URL(`${name}/package.json`, root)));
 const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, root)).name));
 const differing = [];
+/** What bundles a part of a package, behind `tsc`. */
+const BUNDLES = {
+  'packages/dashboard': 'build-page.mjs',
+  'packages/worker': 'build-thread.mjs',
+};
 
 /** Writes a file, or with --check notes that it differs. */
 function write(name, file, content) {
@@ -39,10 +44,7 @@ const sameVersion = (dependencies) =>
 function manifestOf(name, manifest) {
   const { version, license, type, engines, author, homepage, bugs, repository } = common;
   const { name: packageName, private: hidden, description, keywords } = manifest;
-  // The dashboard ships a page.
-  const bundles = existsSync(new URL(`${name}/page`, root))
-    ? ' && node ../../scripts/build-page.mjs'
-    : '';
+  const bundles = BUNDLES[name] ? ` && node ../../scripts/${BUNDLES[name]}` : '';
   const head = { name: packageName, version, ...(hidden ? { private: true } : {}), description };
   const shared = hidden
     ? { ...head, license, type, engines }

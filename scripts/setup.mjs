@@ -95,3 +95,4 @@ await run(
   ['-b'],
 );
 await import('./build-page.mjs');
+await import('./build-thread.mjs');

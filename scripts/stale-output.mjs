@@ -13,6 +13,8 @@ for (const at of packages) {
   for (const path of readdirSync(dist, { recursive: true })) {
     // build-page.mjs writes this folder as a whole.
     if (path.startsWith(`page${sep}`)) continue;
+    // build-thread.mjs writes this file.
+    if (existsSync(join(at, 'src', path.replace(/\.js$/, '.d.ts')))) continue;
     const [, source, kind] = /^(.*?)(?:\.d)?\.([cm]?)[tj]s(?:\.map)?$/.exec(path) ?? [];
     if (source && !existsSync(join(at, 'src', `${source}.${kind}ts`))) rmSync(join(dist, path));
   }

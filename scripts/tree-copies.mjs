@@ -1,6 +1,7 @@
 /*
  * Copies of this repository in which a cure is switched off, to see which tests fail.
  */
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   mkdtempSync,
@@ -88,6 +89,8 @@ export function switchOff(tree, { cure, change, changes = [{ cure, change }] }) 
       const path = join(tree, builtWith(cure));
       writeFileSync(path, changeAt('js', readFileSync(path, 'utf8'), cure, change));
     }
+    // The renewal thread runs a bundle of what was changed.
+    execFileSync(process.execPath, [join(tree, 'scripts/build-thread.mjs')]);
     return undefined;
   } catch (error) {
     return error.message;

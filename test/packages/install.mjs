@@ -1,6 +1,6 @@
 // Installs Piecework as its users do, and uses it: clones what is committed here, sets the clone up, packs all
 // packages by npm and by pnpm, installs the tarballs into empty folders, and runs the program of README and
-// the command line there. Needs the registry of npm; takes a few minutes.
+// the command line there, and bundles a worker. Needs the registry of npm; takes a few minutes.
 //
 //   npm run test:install
 import { spawnSync } from 'node:child_process';
@@ -73,6 +73,31 @@ function useTestKit(at, page) {
   mustHave(run(at, process.execPath, ['-e', plain]), 'assertSucceeded');
 }
 
+/** Bundles a worker whose handler blocks for three leases, as docs/guide/bundling.md says, and runs the bundles. */
+function useBundles(at, redis) {
+  const source = fileURLToPath(new URL('bundled-worker.mjs', import.meta.url));
+  writeFileSync(join(at, 'bundled-worker.mjs'), readFileSync(source));
+  const empty = join(folder, 'empty');
+  mkdirSync(empty, { recursive: true });
+  const require = 'const require = createRequire(import.meta.url);';
+  const banner = `--banner:js=import { createRequire } from 'node:module'; ${require}`;
+  const esbuild = ['esbuild', 'bundled-worker.mjs', '--bundle', '--platform=node'];
+  const bun = ['bun', 'build', 'bundled-worker.mjs', '--target=node'];
+  const webpack = ['webpack', '--mode', 'production', '--target', 'node'];
+  const bundles = [
+    ['esbuild.cjs', (out) => [...esbuild, '--format=cjs', `--outfile=${out}`]],
+    ['esbuild.mjs', (out) => [...esbuild, '--format=esm', banner, `--outfile=${out}`]],
+    ['bun.cjs', (out) => [...bun, '--format=cjs', `--outfile=${out}`]],
+    ['bun.mjs', (out) => [...bun, `--outfile=${out}`]],
+    ['main.js', () => [...webpack, '--entry', './bundled-worker.mjs', '-o', empty]],
+  ];
+  for (const [name, command] of bundles) {
+    run(at, 'npx', command(join(empty, name)));
+    const said = run(empty, process.execPath, [name], { env: { REDIS_URL: redis } });
+    mustHave(said, 'succeeded, runs: 1, health: ready');
+  }
+}
+
 /** Uses the command line. */
 function useCommandLine(at) {
   writeFileSync(join(at, 'words.txt'), 'one\ntwo\n');
@@ -113,6 +138,12 @@ try {
     const guide = readFileSync(join(clone, 'docs/guide/testing.md'), 'utf8');
     useTestKit(project(`test-kit-${packer}`, [...ofTests, 'vitest@4']), guide);
   }
+  const byNpm = readdirSync(join(folder, 'by-npm')).map((name) => join(folder, 'by-npm', name));
+  const ofLibrary = byNpm.filter(
+    (path) => !/piecework-(cli|dashboard|embedded|testing)-\d/.test(path),
+  );
+  const bundlers = ['esbuild@0.28', 'webpack@5', 'webpack-cli@7', 'bun@1'];
+  useBundles(project('bundles', [...ofLibrary, ...bundlers]), redis.url);
   console.log('Everything can be packed, installed and run.');
 } finally {
   await redis.close();

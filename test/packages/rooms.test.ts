@@ -55,7 +55,11 @@ function importsOf(folder: string): Map<string, readonly string[]> {
     const named = [...text.matchAll(/(?:from|import\(|import)\s*'(\.[^']+)\.js'/g)];
     found.set(
       file,
-      named.map(([, path]) => `${normalize(join(dirname(file), path as string))}.ts`),
+      named.map(([, path]) => {
+        const at = normalize(join(dirname(file), path as string));
+        // A module that only the build writes.
+        return files.includes(`${at}.d.ts`) ? `${at}.d.ts` : `${at}.ts`;
+      }),
     );
   }
   return found;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Agenda } from '@piecework/protocol';
 import type { WorkerOptions } from '@piecework/worker';
 import type { Flow } from './flow.js';
-import { type Program, startProgram } from './processes.js';
+import { type Program, programAt, startProgram } from './processes.js';
 import { until } from './until.js';
 
 /*
@@ -30,17 +30,19 @@ export async function startWorker(
   handle: object,
   options: Partial<WorkerOptions> = {},
   fate?: object,
+  path = programAt('worker'),
 ): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
   flow.after(() => rm(folder, { recursive: true }));
   const [log, go] = [join(folder, 'log'), join(folder, 'go')];
   const { redis, queue } = flow;
-  const program = startProgram(flow, 'worker', {
+  const argument = {
     options: { redis, queue, concurrency: 5, leaseMs: LEASE_MS, ...options },
     handle: { ...handle, go },
     log,
     fate,
-  });
+  };
+  const program = startProgram(flow, 'worker', argument, path);
   const { ready } = await program.said<{ ready: string }>();
   const lines = async (what: string) =>
     (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith(`${what} `));

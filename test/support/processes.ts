@@ -20,8 +20,17 @@ export interface Program {
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
-export function startProgram(flow: Flow, name: string, argument: unknown): Program {
-  const path = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+/** Where a program of test/support/programs is. */
+export const programAt = (name: string): string =>
+  fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+
+/** @param path where the program is, when it was bundled */
+export function startProgram(
+  flow: Flow,
+  name: string,
+  argument: unknown,
+  path = programAt(name),
+): Program {
   const child = spawn(process.execPath, [path, JSON.stringify(argument)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });

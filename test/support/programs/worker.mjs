@@ -80,10 +80,11 @@ process.on('SIGTERM', () => {
   closing = true;
   void worker.close({ timeoutMs: handle.hold ? 0 : 30_000 });
 });
-try {
-  await worker.start();
-  console.log(JSON.stringify({ ready: worker.id }));
-} catch (error) {
-  // Told to close before it was up.
-  if (!closing) throw error;
-}
+// Not awaited: bundles of CommonJS have no await here.
+worker.start().then(
+  () => console.log(JSON.stringify({ ready: worker.id })),
+  (error) => {
+    // Told to close before it was up.
+    if (!closing) throw error;
+  },
+);

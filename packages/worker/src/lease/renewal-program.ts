@@ -14,7 +14,7 @@ import {
 import { RenewalTable } from './renewal-table.js';
 
 /*
- * The program of the renewal thread, which renewal-thread.ts loads. It checks the beat of the main loop. While the beat
+ * The program of the renewal thread, which renewal-start.ts loads. It checks the beat of the main loop. While the beat
  * is recent, the thread does nothing. A late beat means that a handler blocks the main loop, which cannot renew then:
  * the thread renews, until the loop runs again or has been silent for `maxBlockMs`. After that the leases end and
  * others take the work over; the thread first stores the reason.
@@ -32,7 +32,7 @@ export interface RenewalOrder {
   readonly worker: string;
   readonly leaseMs: number;
   readonly maxBlockMs: number;
-  /** How long the thread waits before it loads this program. */
+  /** How long the thread waits before it runs this program. */
   readonly loadAfterMs: number;
 }
 

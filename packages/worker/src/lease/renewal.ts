@@ -1,8 +1,9 @@
 import { Worker as Thread } from 'node:worker_threads';
-import { beatMs, type Connection, cloneableSettings } from '@piecework/protocol';
+import { beatMs, type CloneableSettings, type Connection, cloneableSettings } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { RenewalNews, RenewalOrder } from './renewal-program.js';
 import { RenewalTable } from './renewal-table.js';
+import { RENEWAL_THREAD } from './renewal-thread.js';
 
 /** Memory of the renewal thread, in MB; it keeps nothing but the rows. */
 const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 };
@@ -114,20 +115,27 @@ export class Renewal {
     this.#begun = true;
     const { memory } = this.#table;
     this.#table.beat();
+    let settings: CloneableSettings;
     try {
-      const settings = cloneableSettings(connection.client);
+      settings = cloneableSettings(connection.client);
+    } catch (error) {
+      this.#failed(`the settings of the connection cannot be given to one: ${messageOf(error)}`);
+      return;
+    }
+    try {
       const loadAfterMs = leaseMs < LONG_LEASE_MS ? 0 : beatMs(leaseMs);
       const credential = connection.credentials?.latest;
       const order: RenewalOrder = {
         ...{ settings, credential, memory, worker, leaseMs, maxBlockMs, loadAfterMs },
       };
-      this.#thread = new Thread(new URL('./renewal-thread.js', import.meta.url), {
+      this.#thread = new Thread(RENEWAL_THREAD, {
+        eval: true,
         workerData: order,
         resourceLimits: LIMITS,
         name: 'piecework-renewal',
       });
     } catch (error) {
-      this.#failed(`the settings of the connection cannot be given to one: ${messageOf(error)}`);
+      this.#failed(`it cannot be started: ${messageOf(error)}`);
       return;
     }
     const thread = this.#thread;
