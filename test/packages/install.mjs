@@ -48,7 +48,9 @@ function project(name, tarballs) {
   const at = join(folder, name);
   mkdirSync(at);
   writeFileSync(join(at, 'package.json'), '{ "private": true }\n');
-  run(at, 'npm', ['install', '--no-audit', '--no-fund', ...tarballs]);
+  const said = run(at, 'npm', ['install', '--no-audit', '--no-fund', ...tarballs]);
+  // Such as EBADENGINE, when one of the dependencies needs another Node.
+  if (said.includes('EBADENGINE')) throw new Error(`npm warns of the version of Node:\n${said}`);
   return at;
 }
 
