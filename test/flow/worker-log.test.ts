@@ -1,12 +1,16 @@
 /**
  * What a worker's log says of its work, by a logger as users have it.
  */
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import type { WorkerOptions } from '@piecework/worker';
 import { Admin, type HandlerContext, UnrecoverableError } from 'piecework';
 import { describe, expect } from 'vitest';
+import { jsonLines } from '../support/command-line.js';
 import { deadHolder, gate, numbers, test } from '../support/flow.js';
+import { listen } from '../support/listen.js';
 import { until } from '../support/until.js';
 
 type Level = 'warn' | 'debug' | 'trace';
@@ -41,6 +45,57 @@ function logging(level: Level) {
 const fails = (payload: string) => {
   throw new TypeError(`no ${payload.length}`);
 };
+
+/** A program of a user: one sub-request, and a worker that has no logger, or one of its own. */
+const program = (redis: unknown, queue: string, logger: string) => `
+  import { Piecework, Worker } from 'piecework';
+  import { createRequire } from 'node:module';
+  const pino = createRequire('${new URL('../../packages/worker/package.json', import.meta.url)}')('pino');
+  const [redis, queue] = [${JSON.stringify(redis)}, ${JSON.stringify(queue)}];
+  const handler = (n, ctx) => {
+    ctx.log.debug('a detail');
+    ctx.log.info('step one is done');
+    ctx.log.warn('step two is missing');
+  };
+  const worker = new Worker({ redis, queue, handler, ${logger} });
+  await worker.start();
+  const pw = new Piecework({ redis, queue });
+  const request = await pw.submit([1]);
+  await request.completion();
+  await request.drop();
+  await pw.close();
+  await worker.close();
+`;
+
+async function loggedBy(text: string) {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', text], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const { stdout, stderr } = await listen(child).finished;
+  return jsonLines<Line>(stdout + stderr);
+}
+
+describe('the log of a worker without a logger', () => {
+  test('has what handlers log from level info on, and nothing that the worker says at that level', async ({
+    flow,
+  }) => {
+    const lines = await loggedBy(program(flow.redis, flow.queue, ''));
+    // On a busy machine the worker may have warnings of its own.
+    const shown = lines.filter(({ msg, level }) => msg.startsWith('step') || level < WARN);
+    expect(shown).toMatchObject([
+      { level: 30, worker: expect.any(String), index: 0, msg: 'step one is done' },
+      { level: WARN, index: 0, msg: 'step two is missing' },
+    ]);
+  });
+
+  test('leaves the level of both to a logger that is given', async ({ flow }) => {
+    const logger = "logger: pino({ level: 'warn' })";
+    const lines = await loggedBy(program(flow.redis, flow.queue, logger));
+    const shown = lines.filter(({ msg, level }) => msg.startsWith('step') || level < WARN);
+    expect(shown.map(({ msg }) => msg)).toEqual(['step two is missing']);
+  });
+});
 
 describe('the log of a worker', () => {
   test('never has payloads, results or checkpoints, at any level', async ({ flow }) => {

@@ -83,7 +83,10 @@ export interface WorkerOptions {
   readonly slowMs?: number | undefined;
   /** Receives what the worker measures, as the `WorkerMetrics` of `@piecework/metrics`. @default nothing is measured */
   readonly metrics?: Metrics | undefined;
-  /** A pino logger. @default lines from level warn on, to standard error: text on a terminal, else JSON */
+  /**
+   * A pino logger, for the worker and `ctx.log`. @default to standard error, as text on a terminal, else as JSON: what
+   * handlers log from level info on, and what the worker logs from level warn on
+   */
   readonly logger?: Logger | undefined;
   /**
    * Makes a span of each handler run: `new OpenTelemetry()` of `@piecework/telemetry`. Without it nothing is

@@ -94,8 +94,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const handlers = new Handlers(checked.handler, checked.handlers, this.#pull);
     const connection = Connection.open(checked.redis);
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
-    const logger = checked.logger ?? openLog('warn', process.stderr.isTTY ? 'text' : 'json');
-    const ownLogger = logger.child({ worker: id });
+    const logger = checked.logger ?? openLog('info', process.stderr.isTTY ? 'text' : 'json');
+    // What handlers log is there because somebody wants to see it; what the worker logs, by default only warnings.
+    const handlerLogger = logger.child({ worker: id });
+    const ownLogger = checked.logger ? handlerLogger : handlerLogger.child({}, { level: 'warn' });
     const { leaseMs, maxBlockMs, telemetry } = checked;
     const events = new Events(this, ownLogger);
     const queues = {
@@ -125,6 +127,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
           telemetry.runs({ queue: checked.queue, task, worker: id }, trace)),
       slowMs: checked.slowMs,
       logger: ownLogger,
+      handlerLogger,
       events,
     };
     const context = new WorkerContext(parts, queues);

@@ -69,7 +69,7 @@ export class Attempts {
     this.#row = session.row;
     this.#usual = session.usual;
     this.#log = session.log;
-    this.#parts = { logger: context.logger, holds: session.holds };
+    this.#parts = { logger: context.handlerLogger, holds: session.holds };
     this.#onEnded = session.onEnd;
     this.#policy = new RetryPolicy(context, 1, {});
   }

@@ -36,6 +36,8 @@ export class WorkerContext {
   readonly runsOf: RunsOf | undefined;
   /** Adds the id of this worker to every line. Payloads and results are never logged. */
   readonly logger: Logger;
+  /** Of `ctx.log`. */
+  readonly handlerLogger: Logger;
   /** For lines that may come in floods. */
   readonly flood: Flood;
   /** After how long a handler is logged as slow, in ms; undefined: depends on what is usual for its request. */
@@ -81,6 +83,7 @@ export class WorkerContext {
       | 'runsOf'
       | 'slowMs'
       | 'logger'
+      | 'handlerLogger'
       | 'events'
     >,
     queues: {
@@ -105,6 +108,7 @@ export class WorkerContext {
     this.slowMs = parts.slowMs;
     this.leftovers = new Leftovers(parts.slowMs);
     this.logger = parts.logger;
+    this.handlerLogger = parts.handlerLogger;
     this.flood = new Flood(parts.logger);
     this.events = parts.events;
     this.stalls = new Stalls(parts.logger, parts.events);
