@@ -14,9 +14,10 @@ const names = ['packages', 'tools']
   .filter((name) => existsSync(new URL(`${name}/package.json`, root)));
 const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, root)).name));
 const differing = [];
-/** What bundles a part of a package, behind `tsc`. */
-const BUNDLES = {
+/** What builds a part of a package behind `tsc`. */
+const BUILT_BY = {
   'packages/dashboard': 'build-page.mjs',
+  'packages/protocol': 'ship-lua.mjs',
   'packages/worker': 'build-thread.mjs',
 };
 
@@ -44,7 +45,7 @@ const sameVersion = (dependencies) =>
 function manifestOf(name, manifest) {
   const { version, license, type, engines, author, homepage, bugs, repository } = common;
   const { name: packageName, private: hidden, description, keywords } = manifest;
-  const bundles = BUNDLES[name] ? ` && node ../../scripts/${BUNDLES[name]}` : '';
+  const more = BUILT_BY[name] ? ` && node ../../scripts/${BUILT_BY[name]}` : '';
   const head = { name: packageName, version, ...(hidden ? { private: true } : {}), description };
   const shared = hidden
     ? { ...head, license, type, engines }
@@ -57,7 +58,7 @@ function manifestOf(name, manifest) {
         // The source maps refer to the sources, so these are shipped too.
         files: ['dist', '!dist/.tsbuildinfo', 'src', ...(manifest.bin ? ['bin'] : [])],
         scripts: {
-          prepack: `node ../../scripts/stale-output.mjs && tsc -b${bundles}`,
+          prepack: `node ../../scripts/stale-output.mjs && tsc -b${more}`,
           prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
         },
         publishConfig: { access: 'public' },

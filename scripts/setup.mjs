@@ -96,3 +96,4 @@ await run(
 );
 await import('./build-page.mjs');
 await import('./build-thread.mjs');
+await import('./ship-lua.mjs');

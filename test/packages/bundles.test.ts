@@ -38,7 +38,7 @@ test('a bundled worker whose handler blocks the event loop keeps its lease', asy
       ...{ outdir, bundle: true, platform: 'node', target: 'node20', metafile: true },
       ...format,
     });
-    const [out] = Object.keys(metafile.outputs);
+    const [out] = Object.keys(metafile?.outputs ?? {});
     const options = { concurrency: 1, leaseMs: LEASE_MS };
     const worker = await startWorker(flow, { told: 'block' }, options, undefined, out);
     const { id } = await producer.submit([7], { limit: 2 });

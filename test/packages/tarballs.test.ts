@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { buildScript, scriptNames, shaOf } from '../../scripts/lua-source.mjs';
 
 /*
  * What would be published: packed by npm, laid out as an installation would be. Whatever they depend on is
@@ -40,6 +42,13 @@ interface Manifest {
   bin?: Record<string, string>;
   dependencies: Record<string, string>;
   [field: string]: unknown;
+}
+/** Of scripts.json. */
+interface Script {
+  readonly sha1: string;
+  readonly file: string;
+  readonly args: readonly { readonly name: string; readonly type: string }[];
+  readonly replies: readonly { readonly word: string; readonly fields: readonly object[] }[];
 }
 interface Packed {
   readonly manifest: Manifest;
@@ -162,6 +171,45 @@ describe.each(NAMES)('the tarball of %s', (short) => {
     const known = { ...manifest.dependencies, ...(manifest['peerDependencies'] as object) };
     expect([...new Set(imported)].filter((name) => !(name in known))).toEqual([]);
     expect(imported.length).toBeGreaterThan(0);
+  });
+});
+
+describe('the protocol', () => {
+  it('has each script as a file for other languages, and says how to call it', () => {
+    const { name } = (packed.get('protocol') as Packed).manifest;
+    const require = createRequire(join(folder, 'user.cjs'));
+    const at = dirname(require.resolve(`${name}/scripts.json`));
+    const scripts = require(`${name}/scripts.json`) as Record<string, Script>;
+    expect(Object.keys(scripts)).toEqual(scriptNames);
+    for (const script of scriptNames) {
+      const { sha1, file } = scripts[script] as Script;
+      expect(sha1, script).toBe(buildScript(script, 'server').sha);
+      expect(shaOf(readFileSync(join(at, file), 'utf8')), script).toBe(sha1);
+    }
+    expect(scripts['schedule-tend']).toMatchObject({
+      keys: [
+        { name: 'open', type: 'hash' },
+        { name: 'agenda', type: 'zset' },
+      ],
+      args: [
+        { name: 'id', type: 'string' },
+        { name: 'generation', type: 'int' },
+        { name: 'time', type: 'int' },
+        { name: 'afterMs', type: 'int?' },
+      ],
+      replies: [
+        { word: 'noted', fields: [] },
+        { word: 'closed', fields: [] },
+      ],
+    });
+    const { args, replies } = scripts['enter'] as Script;
+    expect(args.every(({ name, type }) => name && type)).toBe(true);
+    const entries = {
+      name: 'entries',
+      repeated: true,
+      each: [{ name: 'entry' }, { name: 'payload' }],
+    };
+    expect(replies.find(({ word }) => word === 'ok')?.fields.at(-1)).toMatchObject(entries);
   });
 });
 
