@@ -1,5 +1,10 @@
 import { Worker as Thread } from 'node:worker_threads';
-import { beatMs, type CloneableSettings, type Connection, cloneableSettings } from '@piecework/protocol';
+import {
+  beatMs,
+  type CloneableSettings,
+  type Connection,
+  cloneableSettings,
+} from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { RenewalNews, RenewalOrder } from './renewal-program.js';
 import { RenewalTable } from './renewal-table.js';
