@@ -66,6 +66,7 @@ export {
   InvalidOptionError,
   JsonText,
   jsonText,
+  type Jsonify,
   type KeptError,
   type KeptIdFailure,
   type LongestRun,

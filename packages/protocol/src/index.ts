@@ -37,6 +37,7 @@ export * from './contract/codec.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
 export * from './contract/id-queue-keys.js';
+export type { JsonInput, Jsonify } from './contract/json.js';
 export * from './contract/json-text.js';
 export * from './contract/kept-error.js';
 export * from './contract/keys.js';

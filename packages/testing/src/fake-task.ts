@@ -124,6 +124,7 @@ export function fakeTask<Payload = unknown, Result = unknown>(
   task: string | Task<any, Result, Payload>,
   run: Run<Payload, Result> = () => undefined as Result,
 ): FakeTask<Payload, Result> {
-  const { handler } = typeof task === 'string' ? defineTask<Payload, Result>(task) : task;
+  // biome-ignore lint/suspicious/noExplicitAny: the type arguments of a name say what arrives, as those of a task do.
+  const { handler } = typeof task === 'string' ? defineTask<any, any, Payload>(task) : task;
   return new FakeTask<Payload, Result>(handler, run);
 }

@@ -7,6 +7,7 @@ import {
   type Granted,
   IndeterminateError,
   InvalidOptionError,
+  type Jsonify,
   option,
   Patience,
   PieceworkError,
@@ -271,7 +272,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    */
   subRequests<Payload = unknown, Result = unknown>(
     options: SubRequestsOptions = {},
-  ): AsyncIterable<SubRequest<Payload, Result>> {
+  ): AsyncIterable<SubRequest<Jsonify<Payload>, Result>> {
     const checked = checkOptions<SubRequestsOptions>(subRequestsOptions, options);
     const pull = this.#pull;
     if (!pull)

@@ -5,6 +5,7 @@ import {
   checkOption,
   checkOptions,
   InvalidOptionError,
+  type Jsonify,
   type OptionTable,
   option,
   type RedisInput,
@@ -73,7 +74,7 @@ const handleOptions: OptionTable = {
 
 /** An open request; `handle` waits for it and reads it. */
 export type OpenHandle<Result, Payload = unknown> = {
-  readonly handle: SubmittedRequest<Result>;
+  readonly handle: SubmittedRequest<Jsonify<Result>>;
 } & OpenRequest<Payload>;
 
 /**
@@ -116,7 +117,7 @@ export class Piecework implements AsyncDisposable {
   async submit<Payload = unknown, Result = unknown>(
     items: Items<NoInfer<Payload>>,
     options: SubmitOptions<Payload, Result> = {},
-  ): Promise<SubmittedRequest<Result>> {
+  ): Promise<SubmittedRequest<Jsonify<Result>>> {
     const { schema, plain } = taskOf(options);
     const source = schema ? await checkedItems(items, schema) : items;
     const named = this.#notifier.name();
@@ -141,7 +142,7 @@ export class Piecework implements AsyncDisposable {
       return { id, generation, created: !joined, open };
     };
     const made = await (this.#traced ? this.#traced.submit(plain.task, begin) : begin());
-    return Object.assign(made.open, { handle: this.#submitted<Result>(made) });
+    return Object.assign(made.open, { handle: this.#submitted<Jsonify<Result>>(made) });
   }
 
   #submitted<Result>(
@@ -169,10 +170,17 @@ export class Piecework implements AsyncDisposable {
   request<Result = unknown>(
     id: string,
     options: HandleOptions<Result> = {},
-  ): RequestHandle<Result> {
+  ): RequestHandle<Jsonify<Result>> {
     checkOption('id', id, option.name());
     checkOptions(handleOptions, options);
-    return new RequestHandle<Result>(id, this.#notifier, this.admin, 0, undefined, this.#traced);
+    return new RequestHandle<Jsonify<Result>>(
+      id,
+      this.#notifier,
+      this.admin,
+      0,
+      undefined,
+      this.#traced,
+    );
   }
 
   /**

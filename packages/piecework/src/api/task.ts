@@ -3,6 +3,8 @@ import {
   encodePayload,
   InvalidOptionError,
   JsonText,
+  type JsonInput,
+  type Jsonify,
   LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
@@ -13,12 +15,13 @@ import type { HandlerContext, TaskHandler } from '@piecework/worker';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 
 /**
- * A task: a name that producers and workers share, with the types of its payload and its result.
+ * A task: a name that producers and workers share, with the types of its payload, as it is submitted, and of its
+ * result, as the handler returns it. Both travel as JSON: what arrives has the type `Jsonify` of them.
  * With a schema (any library that speaks Standard Schema) a payload is checked when it is submitted,
  * and the handler gets what the schema makes of it. Payloads travel as JSON, so the schema also has to accept the
  * JSON form of a payload: `z.coerce.date()` and not `z.date()`. Otherwise the submission is refused.
  */
-export interface Task<Payload, Result, Parsed = Payload> {
+export interface Task<Payload, Result, Parsed = Jsonify<Payload>> {
   readonly name: string;
   readonly schema: StandardSchemaV1<Payload, Parsed> | undefined;
   /** Binds a handler to this task, for `new Worker({ handlers: [...] })`. @throws InvalidOptionError: no function */
@@ -26,6 +29,13 @@ export interface Task<Payload, Result, Parsed = Payload> {
   /** Only for the types. */
   readonly types?: { payload: Payload; result: Result };
 }
+
+/** The type of a task's name; for types that JSON cannot carry, the compiler refuses the name with this text. */
+type NameFor<Payload, Result> = [Payload] extends [JsonInput<Payload>]
+  ? [Result] extends [JsonInput<Result>]
+    ? string
+    : 'JSON cannot carry this result: it has a bigint, symbol or function, or an object with methods and no toJSON'
+  : 'JSON cannot carry this payload: it has a bigint, symbol or function, or an object with methods and no toJSON';
 
 /** A schema is an object or, as some libraries have it, a function. */
 const isSchema = (value: unknown): boolean =>
@@ -44,8 +54,8 @@ const taskOptions: OptionTable = {
  * @throws InvalidOptionError when the name is not 1 to 128 of A-Z a-z 0-9 _ . : -, or an option is unknown or
  *   not allowed
  */
-export function defineTask<Payload, Result = unknown, Parsed = Payload>(
-  name: string,
+export function defineTask<Payload, Result = unknown, Parsed = Jsonify<Payload>>(
+  name: NameFor<Payload, Result>,
   options: { payload?: StandardSchemaV1<Payload, Parsed> | undefined } = {},
 ): Task<Payload, Result, Parsed> {
   if (typeof name !== 'string' || !NAME.test(name)) {

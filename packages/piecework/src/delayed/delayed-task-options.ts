@@ -1,5 +1,11 @@
 import { type RequestOptions, requestOptions } from '@piecework/producer';
-import { type OptionTable, option, type RedisInput, shape } from '@piecework/protocol';
+import {
+  type Jsonify,
+  type OptionTable,
+  option,
+  type RedisInput,
+  shape,
+} from '@piecework/protocol';
 import { type Handler, type WorkerOptions, workerOptions } from '@piecework/worker';
 
 /** The tasks of a program: the array of arguments of each name. */
@@ -82,7 +88,7 @@ export interface TaskWorkerOptions<Tasks extends TaskArguments<Tasks> = Record<s
   /** Queues to serve: a free slot takes from the first of them that has a task. 1 to 100, each once. */
   readonly queues: readonly string[];
   /** The functions that run tasks, by name. Tasks of other names are left to other workers. */
-  readonly handlers: { readonly [Name in keyof Tasks]?: TaskFunction<Tasks[Name]> };
+  readonly handlers: { readonly [Name in keyof Tasks]?: TaskFunction<Jsonify<Tasks[Name]>> };
 }
 
 const isEachOnce = (names: unknown) => {

@@ -3,6 +3,7 @@ import {
   decode,
   encodePayload,
   InvalidOptionError,
+  type Jsonify,
   LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
@@ -134,14 +135,14 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
    * @throws InvalidOptionError · in the loop: ConnectionError if Redis was never reached, ConditionError, and every
    *   error that is not retryable
    */
-  items(options: TakeOptions = {}): AsyncGenerator<RetryItem<T>, void, undefined> {
+  items(options: TakeOptions = {}): AsyncGenerator<RetryItem<Jsonify<T>>, void, undefined> {
     const parts = checkOptions<Required<TakeOptions>>(takeOptions, options);
     this.#set.expectOpen();
     const { settle } = this.#set;
     return streamOf(
       this.#set,
       { ...parts, renews: true },
-      (item) => new RetryItem<T>(item, settle),
+      (item) => new RetryItem<Jsonify<T>>(item, settle),
     );
   }
 
@@ -152,7 +153,7 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
    * @throws as `items` · what `retryDelayMs` threw
    */
   async consume(
-    handler: (payload: T, item: RetryItem<T>) => unknown,
+    handler: (payload: Jsonify<T>, item: RetryItem<Jsonify<T>>) => unknown,
     options: ConsumeOptions = {},
   ): Promise<void> {
     const { maxFailures, retryDelayMs, ...rest } = checkOptions<Required<ConsumeOptions>>(
@@ -186,7 +187,7 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
    */
   async *failures(
     options: DiscardedOptions = {},
-  ): AsyncGenerator<DiscardedItem<T>, void, undefined> {
+  ): AsyncGenerator<DiscardedItem<Jsonify<T>>, void, undefined> {
     const { order, page: count } = checkOptions<Required<DiscardedOptions>>(
       discardedOptions,
       options,
@@ -194,7 +195,8 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     for (let cursor = ''; ; ) {
       const from = cursor;
       const page = await this.#set.ask(() => this.#set.commands.failures(from, count, order));
-      for (const failure of page.found) yield { ...failure, payload: decode(failure.payload) as T };
+      for (const failure of page.found)
+        yield { ...failure, payload: decode(failure.payload) as Jsonify<T> };
       if (page.found.length === 0) return;
       cursor = page.cursor;
     }

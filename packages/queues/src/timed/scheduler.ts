@@ -4,6 +4,7 @@ import {
   checkOptions,
   decode,
   isAborted,
+  type Jsonify,
   type OptionTable,
   option,
   type TimedOutcome,
@@ -105,7 +106,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
    * @throws InvalidOptionError, PayloadError before anything is written · IndeterminateError: it may have been carried
    *   out; it is safe to call again · ConnectionError, ServerError · ClosedError
    */
-  async enqueue(object: T, at: Moment): Promise<void> {
+  async enqueue(object: T | Jsonify<T>, at: Moment): Promise<void> {
     checkOption('at', at, moment);
     const key = this.#keyOf(object);
     const token = this.#locks.tokenOf(key);
@@ -119,7 +120,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
    * Returns false if the object was not there, or if this Scheduler had it locked and another has taken it since.
    * @throws as `enqueue`
    */
-  async remove(object: T): Promise<boolean> {
+  async remove(object: T | Jsonify<T>): Promise<boolean> {
     const key = this.#keyOf(object);
     const token = this.#locks.tokenOf(key);
     const outcome: TimedOutcome =
@@ -136,7 +137,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
    * calls: if these last longer than a quarter of `lockMs`, it returns fewer than `count`.
    * @throws InvalidOptionError · AbortError · ConditionError · as `enqueue` otherwise
    */
-  async takeDue(options: TakeDueOptions = {}): Promise<DueItem<T>[]> {
+  async takeDue(options: TakeDueOptions = {}): Promise<DueItem<Jsonify<T>>[]> {
     const checked = checkOptions<Required<TakeDueOptions>>(takeDueOptions, options);
     const taker = this.#takers.pop() ?? new Taker(this.#set.commands);
     try {
@@ -149,7 +150,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   async #takeDue(
     taker: Taker,
     { lockMs, count, waitMs, signal: asked }: Required<TakeDueOptions>,
-  ): Promise<DueItem<T>[]> {
+  ): Promise<DueItem<Jsonify<T>>[]> {
     const { wakes, closing } = this.#set;
     const signals = asked ? [asked, closing] : [closing];
     const endMs = performance.now() + waitMs;
@@ -186,7 +187,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
    * @throws InvalidOptionError · in the loop: ConnectionError if Redis was never reached, ConditionError, and every
    *   error that is not retryable
    */
-  due(options: DueOptions = {}): AsyncGenerator<DueItem<T>, void, undefined> {
+  due(options: DueOptions = {}): AsyncGenerator<DueItem<Jsonify<T>>, void, undefined> {
     const checked = checkOptions<Required<DueOptions>>(dueOptions, options);
     const { lockMs, ...rest } = checked;
     this.#set.expectOpen();
@@ -219,7 +220,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
     await this.close();
   }
 
-  #keyOf(object: T): string {
+  #keyOf(object: T | Jsonify<T>): string {
     this.#set.expectOpen();
     return canonical(object, this.#maxBytes);
   }
@@ -241,13 +242,13 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
     await Promise.allSettled(back);
   }
 
-  #handOutAll(items: readonly TakenItem[]): DueItem<T>[] {
+  #handOutAll(items: readonly TakenItem[]): DueItem<Jsonify<T>>[] {
     return items.map((one) => this.#handOut(one));
   }
 
-  #handOut(item: TakenItem): DueItem<T> {
+  #handOut(item: TakenItem): DueItem<Jsonify<T>> {
     this.#locks.add(item);
     const { taken, lockedUntil } = item;
-    return { object: decode(taken.key) as T, at: taken.at, lockedUntil };
+    return { object: decode(taken.key) as Jsonify<T>, at: taken.at, lockedUntil };
   }
 }
