@@ -15,3 +15,20 @@ test('programs of users compile, and what is wrong is blamed where it stands', a
   const { stdout } = await compiled.catch((error: { stdout: string }) => error);
   expect(stdout).toBe('');
 });
+
+/* With the settings of TypeScript 6 and newer, which load no types of Node for a program that does not ask for them. */
+test.each(['health', 'items'])('an entry that needs types of Node loads them: %s', async (name) => {
+  const options = [
+    '--ignoreConfig',
+    '--strict',
+    '--noEmit',
+    '--target',
+    'es2022',
+    '--module',
+    'nodenext',
+  ];
+  const args = [`${root}node_modules/typescript/bin/tsc`, ...options, `${name}.ts`];
+  const compiled = promisify(execFile)(process.execPath, args, { cwd: `${root}test/types/alone` });
+  const { stdout } = await compiled.catch((error: { stdout: string }) => error);
+  expect(stdout).toBe('');
+});

@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /**
  * `@piecework/producer/items`: what splits an input into items, and nothing that talks to Redis. The command line checks an
  * input by it before it loads a client.

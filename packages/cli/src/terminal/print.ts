@@ -1,5 +1,4 @@
 import { shownText } from '@piecework/protocol/contract';
-import type { MultiBar } from 'cli-progress';
 
 /*
  * The only way of the command line to standard output and standard error, besides results (`--out -`) and the screen of
@@ -16,8 +15,13 @@ export function printTable(table: string): void {
   console.log(table.split('\n').map(shownPainted).join('\n'));
 }
 
+/** What prints above a bar; not the type of its library, of which users of `@piecework/cli` have no types. */
+interface Bar {
+  log(text: string): void;
+}
+
 /** The bar that is on the terminal now, if there is one. */
-let shown: MultiBar | undefined;
+let shown: Bar | undefined;
 
 /** Prints a line on standard error, above the bar if there is one. */
 export function say(text: string): void {
@@ -27,7 +31,7 @@ export function say(text: string): void {
 }
 
 /** From now on, lines are printed above this bar; undefined: it was removed. */
-export function sayAbove(bar: MultiBar | undefined): void {
+export function sayAbove(bar: Bar | undefined): void {
   shown = bar;
 }
 

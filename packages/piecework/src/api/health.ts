@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /**
  * `piecework/health`: the health server alone, and what serves other pages beside it. The parent of worker processes
  * loads it without a client of Redis.

@@ -1,0 +1,1 @@
+export { serveHealth } from 'piecework/health';

@@ -1,0 +1,1 @@
+export { split } from '@piecework/producer/items';
