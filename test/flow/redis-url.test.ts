@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { Connection, InvalidOptionError, isRedisUrl, sentinelsOf } from '@piecework/protocol';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 
 describe('a URL of Sentinels', () => {
@@ -122,12 +121,6 @@ it('with a percent sign that begins no encoding says so, and shows no password',
   const { client } = Connection.open('redis://:50%25off@127.0.0.1:1');
   expect(client.options).toMatchObject({ password: '50%off' });
   client.disconnect();
-});
-
-it('is no cluster client of another copy of ioredis', () => {
-  // All that distinguishes one.
-  const other = Object.assign(new Redis({ lazyConnect: true }), { isCluster: true });
-  expect(() => Connection.open(other)).toThrow(/npm ls ioredis/);
 });
 
 it('of a cluster is refused if a node has other credentials, another scheme, or options', () => {

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis-5';
 import { describe, expect } from 'vitest';
 import { startWorker } from '../support/fleet.js';
 import { type Flow, gate, mastersOf, RENEWAL_THREAD, test } from '../support/flow.js';
@@ -48,8 +49,11 @@ describe('the renewal thread', { tags: ['one-server'] }, () => {
     await until(async () => (await connected(flow)).length === 0);
   });
 
-  test('connects as the client does that the worker was given', async ({ flow }) => {
-    const redis = new Redis(flow.redis as string);
+  test.for([
+    ['of the same ioredis', (url: string) => new Redis(url)],
+    ['of ioredis 5', (url: string) => new Redis5(url)],
+  ] as const)('connects as the client %s that the worker was given', async ([, open], { flow }) => {
+    const redis = open(flow.redis as string);
     const { id, hold, worker } = await holding(flow, { redis });
     await until(async () => (await connected(flow)).length === 1);
     hold.open();

@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { startRedis } from '@piecework/embedded';
 import { Notifier } from '@piecework/notifier';
 import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis-5';
 import { Admin } from 'piecework';
 import { expect } from 'vitest';
 import { STARTS, startCli } from '../support/cli.js';
@@ -54,8 +55,9 @@ async function roleWhenLeft(server: Redis): Promise<string> {
 }
 
 /** As `redis`: an ioredis client of the user's. */
-function passedIn(flow: Flow, { input }: Watched): Redis {
-  const client = new Redis({ ...input, connectionName: 'passed-in' });
+function passedIn(flow: Flow, { input }: Watched, version = 6): Redis | Redis5 {
+  const options = { ...input, connectionName: 'passed-in' };
+  const client = version === 5 ? new Redis5(options) : new Redis(options);
   client.on('error', () => {});
   flow.after(() => client.disconnect());
   return client;
@@ -80,11 +82,13 @@ test(
     const work = { ...RENEWAL_THREAD, leaseMs: 6_000, concurrency: 2, handler: () => hold.opened };
     const worker = flow.worker({ redis, ...work });
     await worker.start();
-    const guest = flow.worker({ redis: passedIn(flow, watched), ...work });
-    await guest.start();
+    for (const version of [5, 6]) {
+      const guest = flow.worker({ redis: passedIn(flow, watched, version), ...work });
+      await guest.start();
+    }
     const producer = flow.producer({ redis });
-    const { id } = await producer.submit([1, 2, 3, 4], { limit: 4 });
-    const notifier = new Notifier({ redis: passedIn(flow, watched), queue: flow.queue });
+    const { id } = await producer.submit([1, 2, 3, 4, 5, 6], { limit: 6 });
+    const notifier = new Notifier({ redis: passedIn(flow, watched, 5), queue: flow.queue });
     flow.after(() => notifier.close());
     const admin = new Admin({ redis, queue: flow.queue });
     flow.after(() => admin.close());
@@ -101,7 +105,7 @@ test(
     await until(async () => {
       const { names } = await seen(former);
       const threads = names.filter((name) => name === 'piecework-renewal');
-      return threads.length === 2 && names.includes('piecework-notifier') && names;
+      return threads.length === 3 && names.includes('piecework-notifier') && names;
     }, STARTS);
 
     await watched.handOver();

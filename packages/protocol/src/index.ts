@@ -52,7 +52,7 @@ export * from './contract/telemetry.js';
 export * from './contract/thrown.js';
 export * from './contract/timed-keys.js';
 export * from './contract/tolerated-failures.js';
-export type { Argument, Client } from './redis/client.js';
+export { type Argument, type Client, type IoredisClient, isCluster } from './redis/client.js';
 export { type CloneableSettings, cloneableSettings } from './redis/cloneable-settings.js';
 export { aloneAtNodes } from './redis/cluster/cluster-state.js';
 export * from './redis/connection.js';

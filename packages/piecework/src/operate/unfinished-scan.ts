@@ -1,7 +1,7 @@
 import {
-  Cluster,
   type Connection,
   hasNotEnded,
+  isCluster,
   type Redis,
   readFields,
   redisError,
@@ -32,7 +32,7 @@ export async function* unfinishedRequests(
   queue: Pick<Shards, 'has'>,
 ): AsyncGenerator<UnfinishedRequest> {
   const { client } = connection;
-  const servers: Redis[] = client instanceof Cluster ? client.nodes('master') : [client as Redis];
+  const servers: Redis[] = isCluster(client) ? client.nodes('master') : [client as Redis];
   for (const server of servers) {
     for await (const keys of pagesOf(server)) {
       const states = await Promise.all(

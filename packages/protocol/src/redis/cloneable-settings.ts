@@ -1,8 +1,8 @@
+import { lookup } from 'node:dns';
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { isAuthenticating } from './authenticating.js';
-import type { Client } from './client.js';
+import { type Client, isCluster } from './client.js';
 import { byName } from './cluster/by-name.js';
-import { Cluster } from './ioredis.js';
 import { namedNodes } from './ioredis-internals/cluster-internals.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
 import { OwnServerConnector } from './own-server.js';
@@ -26,12 +26,13 @@ const WHERE_CLUSTER = ['natMap', 'useSRVRecords', 'slotsRefreshTimeout'];
 
 /** @throws Error when a setting that is needed to connect is code: a function, a TLS context */
 export function cloneableSettings(client: Client): CloneableSettings {
-  if (!(client instanceof Cluster)) {
+  if (!isCluster(client)) {
     const { Connector, ...options } = pick(client.options, WHERE);
     return structuredClone({ ...options, ...foreign(Connector), db: selectedDb(client) });
   }
   const { options } = client;
-  if (options.dnsLookup !== undefined && options.dnsLookup !== byName) {
+  // A client that was passed in has the default of ioredis.
+  if (![undefined, byName, lookup].includes(options.dnsLookup as typeof byName)) {
     throw new Error('dnsLookup is a function');
   }
   const { Connector, ...shared } = pick(options.redisOptions ?? {}, WHERE);

@@ -1,11 +1,11 @@
 import type { RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { PieceworkError } from '../contract/errors.js';
-import type { Client } from './client.js';
+import { type Client, isCluster } from './client.js';
 import { cutCluster, historyOf, retryHangs } from './cluster/cluster-client.js';
 import { SlotMap } from './cluster/slot-map.js';
 import type { Credentials, KnownCredential } from './credentials.js';
-import { Cluster, type Redis } from './ioredis.js';
+import { Redis } from './ioredis.js';
 import { gatherWrites } from './ioredis-internals/gathered-writes.js';
 import { leaveOnce, selectedDb } from './ioredis-internals/node-internals.js';
 import {
@@ -63,11 +63,11 @@ export class Connection implements SharedConnection {
     this.client = client;
     this.owner = owner;
     this.#owned = input !== undefined;
-    this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
+    this.#slots = isCluster(client) ? SlotMap.of(client) : undefined;
     this.#server = new ServerCheck(client, input);
     this.credentials = credentials;
     if (!this.#owned) {
-      if (!(client instanceof Cluster) && isWatched(client.options))
+      if (!isCluster(client) && isWatched(client.options))
         this.#watch = SentinelWatch.following(client);
       return;
     }
@@ -79,13 +79,13 @@ export class Connection implements SharedConnection {
     historyOf(client);
     gatherWrites(client);
     this.#slots?.maintain(refreshEveryMs);
-    if (client instanceof Cluster) retryHangs(client);
+    if (isCluster(client)) retryHangs(client);
   }
 
   /** @throws InvalidOptionError when `input` is none of the forms of RedisInput. Connects at the first call. */
   static open(input: RedisInput, owner?: string): Connection {
     checkInput(input);
-    if (typeof input === 'object' && isClient(input)) return new Connection(input, owner);
+    if (typeof input === 'object' && isClient(input)) return new Connection(input as Client, owner);
     const { where, credentials } = apart(input);
     const given = typeof where === 'object' && 'nodes' in where ? where.options : undefined;
     const refreshEveryMs = given?.slotsRefreshInterval ?? REFRESH_SLOTS_MS;
@@ -129,12 +129,12 @@ export class Connection implements SharedConnection {
 
   /** Whether Sentinels name the server: they may soon name another one. */
   get hasSentinels(): boolean {
-    return !(this.client instanceof Cluster) && (this.client.options.sentinels?.length ?? 0) > 0;
+    return !isCluster(this.client) && (this.client.options.sentinels?.length ?? 0) > 0;
   }
 
   /** Whether one connection serves all keys: it carries out commands in the order of sending. */
   get isOneServer(): boolean {
-    return !(this.client instanceof Cluster);
+    return !isCluster(this.client);
   }
 
   /**
@@ -160,7 +160,7 @@ export class Connection implements SharedConnection {
     const client = slots
       ? slots.openAt(slots.mapped(address), options)
       : leaveOnce(
-          (this.client as Redis).duplicate({
+          duplicateOf(this.client as Redis, {
             db: selectedDb(this.client as Redis),
             ...(this.#watch && { Connector: this.#watch.Connector }),
             ...options,
@@ -182,7 +182,7 @@ export class Connection implements SharedConnection {
    */
   #authenticate({ username, password }: KnownCredential): void {
     const { client } = this;
-    const own = client instanceof Cluster ? client.nodes('all') : [client];
+    const own = isCluster(client) ? client.nodes('all') : [client];
     for (const one of [...own, ...this.#opened]) {
       // If it is refused, the server closes the connection in time, and the next attempt reports why.
       if (one.status === 'ready' && one.mode !== 'subscriber')
@@ -207,7 +207,7 @@ export class Connection implements SharedConnection {
   async memoryOf(address: string): Promise<MemoryUse | undefined> {
     const { client } = this;
     const is = ({ options: { host, port } }: Redis) => `${host}:${port}` === address;
-    const server = client instanceof Cluster ? client.nodes('master').find(is) : client;
+    const server = isCluster(client) ? client.nodes('master').find(is) : client;
     if (!server) return undefined;
     return memoryIn(await server.info('memory'));
   }
@@ -230,7 +230,7 @@ export class Connection implements SharedConnection {
   /** Closes the client at once, ours or not. Calls in progress fail. */
   cut(): void {
     const { client } = this;
-    if (client instanceof Cluster) {
+    if (isCluster(client)) {
       cutCluster(client);
       return;
     }
@@ -248,7 +248,7 @@ export class Connection implements SharedConnection {
       this.client.disconnect();
       return;
     }
-    if (this.client instanceof Cluster && this.client.nodes().length === 0) return this.cut();
+    if (isCluster(this.client) && this.client.nodes().length === 0) return this.cut();
     await this.client.quit().catch(() => this.client.disconnect());
   }
 
@@ -269,6 +269,12 @@ export class Connection implements SharedConnection {
     await pTimeout(closing, { milliseconds, fallback });
   }
 }
+
+/** A client of another copy of ioredis is duplicated into one of ours, whose replies and errors we know. */
+const duplicateOf = (client: Redis, options: RedisOptions): Redis =>
+  client instanceof Redis
+    ? client.duplicate(options)
+    : new Redis({ ...(client as Redis).options, ...options });
 
 /** What became of a connection since this object was made; one is made for each call. */
 class Reach {

@@ -4,7 +4,7 @@ import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
 import { HIDDEN } from '../contract/shown-value.js';
 import { authenticating } from './authenticating.js';
-import type { Client } from './client.js';
+import type { Client, IoredisClient } from './client.js';
 import { byName } from './cluster/by-name.js';
 import { Credentials, type CredentialsProvider } from './credentials.js';
 import { Cluster, Redis, SentinelConnector } from './ioredis.js';
@@ -29,7 +29,7 @@ import { isWatched, SentinelWatch } from './sentinel-watch.js';
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
  * of a cluster with commas between them, Sentinels (`redis-sentinel://host,host/NAME`), ioredis options,
- * the nodes of a cluster, or an ioredis client of yours (`valkey://` means the same as `redis://`). User and password
+ * the nodes of a cluster, or an ioredis client of yours, of version 5 or newer (`valkey://` means the same as `redis://`). User and password
  * that change are given by `credentials`, beside the `url`, the ioredis options or the nodes. A client of yours is never closed by Piecework. Its db is the one that it chose last when a worker starts or a wait begins: `select` another one before, not meanwhile, as
  * blocking reads have connections of their own. Refused are a key
  * prefix, reads from replicas (`scaleReads`), and replies of another shape: `replyMapping: 'resp3'` and
@@ -38,13 +38,18 @@ import { isWatched, SentinelWatch } from './sentinel-watch.js';
 export type RedisInput =
   | string
   | { readonly url: string; readonly credentials: CredentialsProvider }
-  | (RedisOptions & { readonly credentials?: CredentialsProvider | undefined })
+  | (OfAnyCopy<RedisOptions> & { readonly credentials?: CredentialsProvider | undefined })
   | {
       readonly nodes: readonly { host: string; port: number }[];
-      readonly options?: ClusterOptions;
+      readonly options?: Omit<ClusterOptions, 'redisOptions'> & {
+        readonly redisOptions?: OfAnyCopy<NonNullable<ClusterOptions['redisOptions']>> | undefined;
+      };
       readonly credentials?: CredentialsProvider | undefined;
     }
-  | Client;
+  | IoredisClient;
+
+/** Options as each copy of ioredis has them: in one copy, the type of a connector is a class of that copy. */
+type OfAnyCopy<Options> = Omit<Options, 'Connector'> & { readonly Connector?: unknown };
 
 /** Where a client of ours connects to. */
 export type Where =
@@ -56,7 +61,7 @@ export type Where =
     };
 
 /** Takes an input apart, with the schemes of Valkey as those of Redis. */
-export function apart(input: Exclude<RedisInput, Client>): {
+export function apart(input: Exclude<RedisInput, IoredisClient>): {
   readonly where: Where;
   readonly credentials: Credentials | undefined;
 } {
@@ -70,8 +75,23 @@ export function apart(input: Exclude<RedisInput, Client>): {
   return { where, credentials: provider && Credentials.of(provider) };
 }
 
-export const isClient = (input: object): input is Client =>
+export const isClient = (input: object): input is IoredisClient =>
   'duplicate' in input && typeof input.duplicate === 'function';
+
+/** What we call of every client, and of a cluster's as well, by the names of ioredis. */
+const CALLED = ['sendCommand', 'pipeline', 'multi', 'connect', 'disconnect', 'on', 'off', 'once'];
+const CALLED_OF_CLUSTERS = ['nodes', 'refreshSlotsCache'];
+
+/** The members of ioredis that a client lacks; of older versions, of a wrapper that passes on only some. */
+function lackedBy(client: IoredisClient): string[] {
+  const has = client as unknown as Record<string, unknown>;
+  const called = client.isCluster ? [...CALLED, ...CALLED_OF_CLUSTERS] : CALLED;
+  const read = client.isCluster ? ['options', 'slots', 'startupNodes'] : ['options'];
+  return [
+    ...called.filter((name) => typeof has[name] !== 'function'),
+    ...read.filter((name) => typeof has[name] !== 'object'),
+  ];
+}
 
 /** Recognises the clients of node-redis: single, cluster and pool. */
 const isOtherClient = (input: object): boolean => {
@@ -301,13 +321,12 @@ export function checkInput(input: RedisInput): void {
       'an ioredis client (Redis or Cluster), or a URL or options, of which one is made';
     throw new InvalidOptionError('redis', 'a client of another library', allowed);
   }
-  if (
-    isClient(input) &&
-    (input as { isCluster?: unknown }).isCluster &&
-    !(input instanceof Cluster)
-  ) {
-    const allowed = `a Cluster of the ioredis that piecework uses (npm ls ioredis shows each copy), or { nodes, options }`;
-    throw new InvalidOptionError('redis', 'a Cluster of another copy of ioredis', allowed);
+  const lacked = isClient(input) ? lackedBy(input) : [];
+  if (lacked.length > 0) {
+    const given = `an ioredis client without ${lacked.join(', ')}`;
+    const allowed =
+      'a Redis or Cluster of ioredis 5 or newer, or a URL or options, of which one is made';
+    throw new InvalidOptionError('redis', given, allowed);
   }
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;

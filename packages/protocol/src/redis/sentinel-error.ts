@@ -1,6 +1,5 @@
 import { ConnectionError, type PieceworkError } from '../contract/errors.js';
-import type { Client } from './client.js';
-import { Cluster } from './ioredis.js';
+import { type Client, isCluster } from './client.js';
 import { sentinelsFailed } from './ioredis-internals/error-texts.js';
 import { redisError } from './redis-error.js';
 
@@ -10,7 +9,7 @@ export class NoSentinel extends ConnectionError {}
 /** An error of a connection as one of ours. When Sentinels were asked, it names them. */
 export function connectError(error: unknown, client: Client): PieceworkError {
   const failed = sentinelsFailed(error);
-  if (!failed || client instanceof Cluster) return redisError(error, 'connect');
+  if (!failed || isCluster(client)) return redisError(error, 'connect');
   const { sentinels, name } = client.options;
   const named = (sentinels ?? [])
     .map(({ host = 'localhost', port = 26_379 }) => `${host}:${port}`)

@@ -1,10 +1,10 @@
 import pTimeout from 'p-timeout';
 import { pause } from '../common/waiting.js';
 import { ConnectionError, type PieceworkError, ServerError } from '../contract/errors.js';
-import type { Client } from './client.js';
+import { type Client, isCluster } from './client.js';
 import { historyOf } from './cluster/cluster-client.js';
 import { whyDown, whyNoCluster } from './cluster/cluster-state.js';
-import { Cluster, type Redis } from './ioredis.js';
+import type { Cluster, Redis } from './ioredis.js';
 import { sentinelsFailed } from './ioredis-internals/error-texts.js';
 import { cancelReconnect, selectedDb } from './ioredis-internals/node-internals.js';
 import type { Where } from './open-client.js';
@@ -49,7 +49,7 @@ class NoAnswer extends ConnectionError {
 
 /** Where a client connects to, without user and password. */
 function whereabouts(client: Client): string {
-  if (client instanceof Cluster) return 'the nodes of the cluster';
+  if (isCluster(client)) return 'the nodes of the cluster';
   const { path, host, port, sentinels, name } = client.options;
   if (sentinels) return `the servers of '${name}', or their Sentinels`;
   return path ?? `${host}:${port}`;
@@ -132,7 +132,7 @@ export class ServerCheck {
     if (performance.now() - this.#checkedAt < CHECK_AGAIN_MS) return;
     this.#checkedAt = performance.now();
     const { client } = this;
-    const servers = client instanceof Cluster ? client.nodes('master') : [client];
+    const servers = isCluster(client) ? client.nodes('master') : [client];
     const checks = servers.map(async (server) =>
       refuseUnfit(await within(MASTER_MS, server.info())),
     );
@@ -146,9 +146,9 @@ export class ServerCheck {
 
   async #check(): Promise<void> {
     const { client } = this;
-    if (this.#owned && client instanceof Cluster) await refuseNoCluster(client);
+    if (this.#owned && isCluster(client)) await refuseNoCluster(client);
     if (this.#owned && (client.status === 'wait' || this.isInVain)) await this.#connect();
-    if (client instanceof Cluster) return this.#checkMasters(client);
+    if (isCluster(client)) return this.#checkMasters(client);
     const asked = this.#withinLimit(client.info());
     const info = await (this.#wasReached() ? asked : this.#notWrongWay(asked));
     if (isLoading(info)) throw loadingError();
@@ -196,7 +196,7 @@ export class ServerCheck {
   get isInVain(): boolean {
     const { client } = this;
     const tries = client.status === 'reconnecting' || client.status === 'connecting';
-    return tries && !(client instanceof Cluster) && !this.#wasReached();
+    return tries && !isCluster(client) && !this.#wasReached();
   }
 
   /** Adds to the error why the client is not connected, as the client last reported it. */
@@ -214,7 +214,7 @@ export class ServerCheck {
   async explained(error: PieceworkError): Promise<PieceworkError> {
     const { client } = this;
     if (!(error instanceof ConnectionError)) return error;
-    if (!(client instanceof Cluster)) {
+    if (!isCluster(client)) {
       // Connected and not ready: ioredis waits without a report, yet sends INFO, which the server answers.
       const asks = client.status === 'connect';
       const info = asks ? await within(LOADING_MS, client.info()).catch(() => '') : '';
@@ -263,7 +263,7 @@ export class ServerCheck {
         client.once('close', () => reject(new Error('Connection is closed.')));
       });
     // The scheduled attempts would otherwise continue beside those that follow this one.
-    if (!(client instanceof Cluster)) cancelReconnect(client);
+    if (!isCluster(client)) cancelReconnect(client);
     return client.connect();
   }
 

@@ -1,5 +1,5 @@
+import { isCluster } from '../redis/client.js';
 import type { Connection } from '../redis/connection.js';
-import { Cluster } from '../redis/ioredis.js';
 import { type Reply, runCall, runCallOnce, type ScriptCall } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
@@ -16,7 +16,7 @@ export async function runBehind<Name extends ScriptName>(
 ): Promise<Reply<Name> | undefined> {
   const { client } = connection;
   const plainly = () => runCall(client, call);
-  if (client instanceof Cluster) return plainly();
+  if (isCluster(client)) return plainly();
   const reply = connection.epoch === epoch ? await runCallOnce(client, call) : undefined;
   if (reply || connection.epoch !== epoch) return reply;
   // A client of the user queued the call instead of sending it at once, and the connection has not changed.

@@ -1,6 +1,6 @@
 import { afterReading } from '../../common/waiting.js';
-import type { Client } from '../client.js';
-import { Cluster, type Redis } from '../ioredis.js';
+import { type Client, isCluster } from '../client.js';
+import type { Cluster, Redis } from '../ioredis.js';
 import { endWithoutNodes } from '../ioredis-internals/cluster-internals.js';
 
 /*
@@ -22,7 +22,7 @@ export function historyOf(client: Client): { readonly arrivals: number; readonly
     client.on('ready', () => {
       history.arrivals += 1;
     });
-    if (client instanceof Cluster) countLosses(client, history);
+    if (isCluster(client)) countLosses(client, history);
     histories.set(client, history);
     known = history;
   }

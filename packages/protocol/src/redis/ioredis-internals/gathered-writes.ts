@@ -1,5 +1,5 @@
-import type { Client } from '../client.js';
-import { Cluster, type Redis } from '../ioredis.js';
+import { type Client, isCluster } from '../client.js';
+import type { Redis } from '../ioredis.js';
 import { LONG_TEXT } from '../long-text.js';
 
 /*
@@ -65,9 +65,9 @@ const sendAfterPromises = (): void => process.nextTick(sendGathered);
 
 /** From its next connection on, the commands of one turn share a write. */
 export function gatherWrites(client: Client): void {
-  const nodes = client instanceof Cluster ? client.nodes('all') : [client];
+  const nodes = isCluster(client) ? client.nodes('all') : [client];
   for (const node of nodes) gatherOf(node);
-  if (client instanceof Cluster) client.on('+node', gatherOf);
+  if (isCluster(client)) client.on('+node', gatherOf);
 }
 
 function gatherOf(node: Redis): void {

@@ -1,4 +1,4 @@
-import { aloneAtNodes, Cluster, type Connection, Redis, redisError } from '@piecework/protocol';
+import { aloneAtNodes, type Connection, isCluster, Redis, redisError } from '@piecework/protocol';
 import type { RedisOptions } from 'ioredis';
 import { error, type Finding, many, ok, some, warning } from '../finding.js';
 import { Info, type Server } from './servers.js';
@@ -10,7 +10,7 @@ export async function checkCluster(
   connection: Connection,
   servers: readonly Server[],
 ): Promise<Finding[]> {
-  if (!(connection.client instanceof Cluster)) return [];
+  if (!isCluster(connection.client)) return [];
   const seen = await Promise.all(servers.map(readView)).catch((thrown: unknown) => {
     throw redisError(thrown, 'doctor');
   });
@@ -28,7 +28,7 @@ export async function checkCluster(
  * one. No findings when none of them answers.
  */
 export async function checkBrokenCluster({ client }: Connection, why: string): Promise<Finding[]> {
-  if (!(client instanceof Cluster)) return [];
+  if (!isCluster(client)) return [];
   const asked = await Promise.all(aloneAtNodes(client).map(askAlone));
   const seen = asked.filter((view) => view !== undefined);
   if (seen.length === 0) return [];

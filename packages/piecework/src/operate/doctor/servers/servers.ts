@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import {
-  Cluster,
   type Connection,
   ConnectionError,
+  isCluster,
   type QueueKeys,
   type Redis,
   redisError,
@@ -52,7 +52,7 @@ const ANSWER_MS = 5_000;
 export async function serversOf({
   client,
 }: Connection): Promise<{ servers: Server[]; away: { name: string; why: string }[] }> {
-  const clients: Redis[] = client instanceof Cluster ? client.nodes('master') : [client as Redis];
+  const clients: Redis[] = isCluster(client) ? client.nodes('master') : [client as Redis];
   const servers: Server[] = [];
   const away: { name: string; why: string }[] = [];
   await Promise.all(
