@@ -3,9 +3,16 @@
  * @module-tag own-server
  */
 import { Notifier } from '@piecework/notifier';
-import { Connection, noteCrashes, type RedisInput, requestKeys } from '@piecework/protocol';
+import { Producer } from '@piecework/producer';
+import {
+  Connection,
+  noteCrashes,
+  type PieceworkError,
+  type RedisInput,
+  requestKeys,
+} from '@piecework/protocol';
 import { IdQueue, IdQueueView, RetryQueue, Scheduler } from '@piecework/queues';
-import type { HandlerContext } from '@piecework/worker';
+import { type HandlerContext, Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
 import { describe, expect, vi } from 'vitest';
@@ -19,7 +26,8 @@ import {
 import { ROLES, type Role } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
 import { buildScripts } from '../../scripts/lua-source.mjs';
 import { denied, makeUsers, PASSWORD, rulesOf, userOf } from '../support/acl.js';
-import { type Flow, gate, nodesOf, numbers, test } from '../support/flow.js';
+import { type Flow, gate, Log, nodesOf, numbers, test } from '../support/flow.js';
+import { partOf, playsAll } from '../support/mode.js';
 import { againstCluster, startOwnRedis, testConnection } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -413,9 +421,8 @@ describe('the users of docs/operations.md', () => {
     expect(gone.join('\n')).toContain(`there is no ACL user ${userOf('notifier')}`);
   });
 
-  test('that are missing end every wait at once, with the error that names them', async ({
-    flow,
-  }) => {
+  test('that are missing end every wait at once, with the error that names them', async (
+    flow,) => {
     const { servers, as } = await guarded(flow);
     const { id } = await flow
       .producer({ redis: as('producer') })
@@ -434,6 +441,45 @@ describe('the users of docs/operations.md', () => {
     ];
     for (const wait of waits)
       await expect(wait(), String(wait)).rejects.toMatchObject({ code: 'NO_RIGHT' });
+  });
+
+  test('do without a right, or are told which one they lack, and never wait in silence', 
+    tags: 'one-server',
+    timeout: 300_000,, async (flow ) => {
+    const { servers, as } = await guarded(flow);
+    await makeUsers(servers, '*');
+    const cases = (['producer', 'worker', 'notifier', 'admin'] as const).flatMap((role) =>
+      commandsOf(role)
+        .filter((command) => !LATER.includes(command))
+        .map((command) => ({ role, command })),
+    );
+    const refused: string[] = [];
+    const wrong: string[] = [];
+    const play = async ({ role, command }: (typeof cases)[number]) => {
+      const user = `${userOf(role)}-without-${command.replace('|', '-')}`;
+      const rules = rulesOf(role, '*').filter((rule) => rule !== `+${command}`);
+      for (const server of servers) await server.call('ACL', 'SETUSER', user, 'reset', ...rules);
+      const said: PieceworkError | undefined = await fateOf(
+        flow,
+        `${role}-${command.replace('|', '-')}`,
+        (other) => (other === role ? withUser(as(role), userOf(role), user) : as(other)),
+      );
+      for (const server of servers) await server.call('ACL', 'DELUSER', user);
+      if (said === undefined) return;
+      if (said.code !== 'NO_RIGHT' || !said.message.split(/[ ,:]/).includes(`+${command}`))
+        wrong.push(`${role} without ${command}: ${said.message}`);
+      refused.push(`${role} ${command}`);
+    };
+    const left = playsAll
+      ? partOf(cases)
+      : cases.filter(({ command }) => [...OPTIONAL, ...ONCE_SILENT].includes(command));
+    await Promise.all(
+      numbers(6).map(async () => {
+        for (let next = left.shift(); next; next = left.shift()) await play(next);
+      }),
+    );
+    expect(wrong).toEqual([]);
+    expect(refused.filter((one) => OPTIONAL.includes(one.split(' ')[1] as string))).toEqual([]);
   });
 
   test('keep a worker from other queues, and a notifier from submitting', async ({ flow }) => {
@@ -460,4 +506,65 @@ async function rightsMissed(server: Redis, queue: string, role: Role): Promise<s
   const asked = [{ name: 'server', client: server, info: undefined as never }];
   const findings = await checkAcl(asked, queue, { [role]: userOf(role) });
   return findings.map(({ what }) => what);
+}
+
+/** Commands whose lack once went unnoticed, or was reported without their name. */
+const ONCE_SILENT = ['blmpop', 'del', 'evalsha', 'hdel', 'xreadgroup'];
+/** Commands without which everything works, more slowly: see docs/operations.md. */
+const OPTIONAL = [
+  'spublish',
+  'ssubscribe',
+  'sunsubscribe',
+  'copy',
+  'hrandfield',
+  'ping',
+  'client|setname',
+];
+
+const withUser = (redis: RedisInput, former: string, user: string): RedisInput =>
+  typeof redis === 'string' ? redis.replace(`//${former}:`, `//${user}:`) : redis;
+
+/** A few requests end to end. Answers the error that a role met first; undefined: all of it worked. */
+async function fateOf(
+  flow: Flow,
+  name: string,
+  as: (role: Role) => RedisInput,
+): Promise<PieceworkError | undefined> {
+  const queue = `${flow.queue}-${name}`;
+  await using worker = new Worker({
+    ...{ redis: as('worker'), queue, handler: () => 1, maxBlockMs: 0 },
+    logger: new Log() as never,
+  });
+  await using producer = new Producer({ redis: as('producer'), queue });
+  await using notifier = new Notifier({ redis: as('notifier'), queue });
+  await using admin = new Admin({ redis: as('admin'), queue });
+  let first: { readonly error: PieceworkError | undefined } | undefined;
+  const end = (error?: unknown) => {
+    first ??= { error: error as PieceworkError | undefined };
+  };
+  worker.on('error', (error) => {
+    const { ready, why } = worker.health();
+    end(ready || !why.join().includes(error.message) ? new Error(`health: ${why}`) : error);
+  });
+  const works = async () => {
+    await worker.start();
+    for (const [size, options] of [
+      [3, {}],
+      [60, { window: 30, attempts: 2 }],
+    ] as const) {
+      const { id } = await producer.submit(numbers(size), {
+        id: flow.id(`${name}-${size}`),
+        ...options,
+      });
+      await notifier.completion(id);
+      for await (const _ of notifier.results(id));
+      await admin.drop(id);
+    }
+  };
+  works().then(() => end(), end);
+  const silent = new Error('it waits in silence') as PieceworkError;
+  const { error } = await until(() => first, { timeoutMs: 60_000 }).catch(() => ({
+    error: silent,
+  }));
+  return error;
 }

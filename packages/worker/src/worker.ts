@@ -200,7 +200,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker is live and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, memory, renewal, stalls, leftovers } = this.#context;
+    const { id, memory, renewal, stalls, leftovers, events } = this.#context;
     const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
       name,
       intake,
@@ -216,6 +216,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const verdict = judge({
       state: this.#state,
       intakeDown: words(({ intake }) => intake.down),
+      refused: events.refused,
       intakeMoving: words(({ intake }) => intake.moving),
       intakeEnded: seen.some(({ intake }) => intake.ended),
       stalled: stalls.said,

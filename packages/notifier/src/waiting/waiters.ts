@@ -2,6 +2,7 @@ import {
   Agenda,
   type Connection,
   DroppedError,
+  PieceworkError,
   type RecentEnd,
   type RecentEnds,
   RequestReads,

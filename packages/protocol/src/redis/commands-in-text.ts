@@ -1,7 +1,15 @@
-const CALLS = /redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g;
+const CALLS = /(?:redis\.p?call|someAtATime)\('([A-Z]+)'(?:, '([A-Z]+)')?/g;
+
+/** The call in lua/lib/some-at-a-time.lua, whose command its callers name. */
+const NAMED_ELSEWHERE = /redis\.call\(command,/;
+const OF_CALLERS = /someAtATime\('[A-Z]+'/g;
 
 /** Commands whose rights are given by subcommand. */
 const CONTAINERS = new Set(['XGROUP', 'XINFO']);
+
+/** The commands that a line of a script may call. */
+export const commandsInLine = (lua: string, line: string): string[] =>
+  commandsInText(NAMED_ELSEWHERE.test(line) ? (lua.match(OF_CALLERS) ?? []).join('\n') : line);
 
 /** The Redis commands in a text in Lua, as ACL rules name them: 'hset', 'xinfo|groups'. */
 export function commandsInText(lua: string): string[] {

@@ -160,13 +160,16 @@ export class Connection implements SharedConnection {
     const client = slots
       ? slots.openAt(slots.mapped(address), options)
       : leaveOnce(
-          duplicateOf(this.client as Redis, {
-            db: selectedDb(this.client as Redis),
-            ...(this.#watch && { Connector: this.#watch.Connector }),
-            ...options,
-            protocol: 2,
-            lazyConnect: true,
-          } as RedisOptions),
+          duplicateOf(
+            this.client as Redis,
+            {
+              db: selectedDb(this.client as Redis),
+              ...(this.#watch && { Connector: this.#watch.Connector }),
+              ...options,
+              protocol: 2,
+              lazyConnect: true,
+            } as RedisOptions,
+          ),
         );
     client.on('error', () => {});
     if (this.credentials) {

@@ -1,4 +1,4 @@
-import { commandsInText } from './commands-in-text.js';
+import { commandsInLine } from './commands-in-text.js';
 
 /*
  * The replies of a server to a user whose ACL rules lack a right. For a plain command every version names the command.
@@ -46,5 +46,6 @@ function commandsOf(message: string, sent: Sent | undefined): string[] {
   const command = /permissions to run the '([^']+)'/.exec(message)?.[1];
   if (command) return [command];
   const number = /user_script:(\d+)/.exec(message)?.[1];
-  return commandsInText(sent?.text.lua.split('\n')[Number(number) - 1] ?? '');
+  const lua = sent?.text.lua ?? '';
+  return commandsInLine(lua, lua.split('\n')[Number(number) - 1] ?? '');
 }

@@ -116,18 +116,18 @@ export async function runCallOnce<Name extends ScriptName>(
   client: Redis,
   { name, keys, args }: ScriptCall<Name>,
 ): Promise<Reply<Name> | undefined> {
-  const { sha, lua } = build.scripts[name];
+  const text = build.scripts[name];
   const once = async (command: 'evalsha' | 'eval', script: string) => {
     const reply = await sendOnce(client, command, commandArgs(script, keys, args));
     return reply === undefined ? undefined : read(name, reply as unknown[]);
   };
   try {
-    return await once('evalsha', sha).catch((error: unknown) => {
+    return await once('evalsha', text.sha).catch((error: unknown) => {
       if (!hasNoScript(error)) throw error;
-      return once('eval', lua);
+      return once('eval', text.lua);
     });
   } catch (error) {
-    throw redisError(error, name);
+    throw redisError(error, name, { text, keys });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { errorOf, isThrown, type KeptError } from '@piecework/protocol';
+import { errorOf, isThrown, type KeptError, PieceworkError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import { Measuring } from './meter.js';
 
@@ -37,16 +37,26 @@ export interface WorkerEvents {
   drained: [];
 }
 
+/** How long a worker counts as one that lacks a right after a call was refused, in ms: what fails is tried again sooner. */
+const REFUSED_MS = 60_000;
+
 /** Emits the events of a worker. Without a listener it only counts listeners. */
 export class Events {
   /** What comes too often for events. */
   readonly measuring = new Measuring();
   readonly #emitter: EventEmitter<WorkerEvents>;
   readonly #logger: Logger;
+  /** The last call that the Redis user had no right to, and when it was refused. */
+  #refused = { why: '', at: -Infinity };
 
   constructor(emitter: EventEmitter<WorkerEvents>, logger: Logger) {
     this.#emitter = emitter;
     this.#logger = logger;
+  }
+
+  /** Which right the Redis user lacks, in words, as a call of the last minute was told; '' when none was. */
+  get refused(): string {
+    return performance.now() - this.#refused.at < REFUSED_MS ? this.#refused.why : '';
   }
 
   heard(name: keyof WorkerEvents): boolean {
@@ -63,6 +73,8 @@ export class Events {
 
   /** Emits 'error' for anything that was thrown. */
   emitError(thrown: unknown, about: { readonly requestId?: string } = {}): void {
+    if (isThrown(thrown, PieceworkError) && thrown.code === 'NO_RIGHT')
+      this.#refused = { why: thrown.message, at: performance.now() };
     this.emit('error', isThrown(thrown, Error) ? thrown : errorOf(thrown), about);
   }
 

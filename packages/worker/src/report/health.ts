@@ -1,7 +1,7 @@
 /**
  * The answer to a probe. `live`: the worker can do its work without being started anew; false asks for a restart,
- * as when handlers that do not stop occupy all slots. `ready`: it takes work now; false while it starts, drains, or
- * cannot reach Redis (no answer for 5 s), which a restart would not cure.
+ * as when handlers that do not stop occupy all slots. `ready`: it takes work now; false while it starts, drains,
+ * cannot reach Redis (no answer for 5 s) or lacks a right there, which a restart would not cure.
  */
 export interface WorkerHealth {
   /** Boot id of the worker. */
@@ -30,6 +30,8 @@ export interface Vitals {
   readonly intakeDown: string;
   /** Why no token can be taken although it is up; '' when one can. */
   readonly intakeMoving?: string;
+  /** Which right the Redis user lacks, as a call was told lately; '' when none was. */
+  readonly refused?: string;
   /** Whether the loop that takes tokens has ended without a close. */
   readonly intakeEnded: boolean;
   /** Calls that have not been answered for long; '' when there are none. */
@@ -61,6 +63,7 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
     if (seen.intakeMoving) why.push(seen.intakeMoving);
+    if (seen.refused && !seen.intakeDown.includes(seen.refused)) why.push(seen.refused);
     if (seen.silentMs > 0) {
       why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
     } else if (seen.sinceTickMs > seen.tickLateMs) {
