@@ -42,28 +42,30 @@ export {
   type Submitted,
   split,
 } from '@piecework/producer';
-export {
+export type {
   AbortError,
-  type Backoff,
-  type Client,
+  Backoff,
+  Client,
   ClosedError,
-  type CompletionAbout,
-  type CompletionMade,
-  type Condition,
+  CompletionAbout,
+  CompletionMade,
+  Condition,
   ConditionError,
   ConnectionError,
-  type CrashCause,
-  type Credential,
-  type CredentialsProvider,
+  CrashCause,
+  Credential,
+  CredentialsProvider,
   DroppedError,
   DurabilityError,
   EndedError,
-  type EndReason,
+  EndReason,
   ExpiredError,
   HeldError,
-  type HistoryPoint,
+  HistoryPoint,
   IndeterminateError,
   InvalidOptionError,
+
+  type IoredisClient,
   type Jsonify,
   JsonText,
   jsonText,
@@ -103,6 +105,7 @@ export {
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';
+
 export * from '@piecework/queues';
 export {
   type AttemptEnd,
