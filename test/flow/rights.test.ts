@@ -421,8 +421,9 @@ describe('the users of docs/operations.md', () => {
     expect(gone.join('\n')).toContain(`there is no ACL user ${userOf('notifier')}`);
   });
 
-  test('that are missing end every wait at once, with the error that names them', async (
-    flow,) => {
+  test('that are missing end every wait at once, with the error that names them', async ({
+    flow,
+  }) => {
     const { servers, as } = await guarded(flow);
     const { id } = await flow
       .producer({ redis: as('producer') })
@@ -443,9 +444,10 @@ describe('the users of docs/operations.md', () => {
       await expect(wait(), String(wait)).rejects.toMatchObject({ code: 'NO_RIGHT' });
   });
 
-  test('do without a right, or are told which one they lack, and never wait in silence', 
+  test('do without a right, or are told which one they lack, and never wait in silence', {
     tags: 'one-server',
-    timeout: 300_000,, async (flow ) => {
+    timeout: 300_000,
+  }, async ({ flow }) => {
     const { servers, as } = await guarded(flow);
     await makeUsers(servers, '*');
     const cases = (['producer', 'worker', 'notifier', 'admin'] as const).flatMap((role) =>

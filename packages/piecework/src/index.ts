@@ -42,29 +42,28 @@ export {
   type Submitted,
   split,
 } from '@piecework/producer';
-export type {
+export {
   AbortError,
-  Backoff,
-  Client,
+  type Backoff,
+  type Client,
   ClosedError,
-  CompletionAbout,
-  CompletionMade,
-  Condition,
+  type CompletionAbout,
+  type CompletionMade,
+  type Condition,
   ConditionError,
   ConnectionError,
-  CrashCause,
-  Credential,
-  CredentialsProvider,
+  type CrashCause,
+  type Credential,
+  type CredentialsProvider,
   DroppedError,
   DurabilityError,
   EndedError,
-  EndReason,
+  type EndReason,
   ExpiredError,
   HeldError,
-  HistoryPoint,
+  type HistoryPoint,
   IndeterminateError,
   InvalidOptionError,
-
   type IoredisClient,
   type Jsonify,
   JsonText,
@@ -105,7 +104,6 @@ export type {
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';
-
 export * from '@piecework/queues';
 export {
   type AttemptEnd,

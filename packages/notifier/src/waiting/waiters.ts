@@ -2,7 +2,6 @@ import {
   Agenda,
   type Connection,
   DroppedError,
-  PieceworkError,
   type RecentEnd,
   type RecentEnds,
   RequestReads,
