@@ -24,6 +24,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'queueEvents.on': 'shows BullMQ',
   'queue.getFailed': 'shows BullMQ',
   "defineTask<{ path: string }, string>('thumbnail')": 'works until the program ends',
+  'jsonText: true, handler': 'works until the program ends',
   'events({ cursor: lastCursor })': 'has no end',
   'app.listen(': 'serves until the program ends',
   'worker.workers)': 'serves until the program ends',

@@ -12,7 +12,7 @@ test('pause, update, resume and cancel change the request and print what they di
   const id = `${unique}-a`;
   await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
   expect(JSON.parse((await run('pause', id, '--json')).stdout)).toEqual({ id, paused: true });
-  expect((await run('status', id)).stdout).toMatch(/^waiting +it is paused$/m);
+  expect((await run('status', id)).stdout).toMatch(/^why +it is paused: resume it$/m);
   const flags = ['--limit', '3', '--priority', '9', '--tolerated-failures', '1'];
   expect(JSON.parse((await run('update', id, ...flags, '--json')).stdout)).toEqual({
     id,

@@ -378,7 +378,9 @@ test('gzip is whole or refused, and a text with the name of one is text', async 
   expect(await read(bytes('plain\n'))).toEqual(['plain']);
 });
 
-const TIME_OF = fileURLToPath(new URL('../../packages/cli/dist/flags/time-of.js', import.meta.url));
+const TIME_OF = fileURLToPath(
+  new URL('../../packages/cli/dist/terminal/time-of.js', import.meta.url),
+);
 
 /** How a machine in this zone understands a time. */
 function understood(typed: string, zone: string): string {

@@ -7,6 +7,7 @@ export * from './common/abort.js';
 export * from './common/waiting.js';
 export * from './contract/attempt-policy.js';
 export { LARGEST_VALUE_BYTES, MAX_PAYLOAD_BYTES } from './contract/codec.js';
+export * from './contract/condition-error.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
 export { JsonText, jsonText, knownJson } from './contract/json-text.js';

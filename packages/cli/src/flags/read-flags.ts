@@ -1,7 +1,7 @@
 import { checkOption, InvalidOptionError, type OptionTable } from '@piecework/protocol/contract';
 import { type Command, Option } from 'commander';
+import { timeOf } from '../terminal/time-of.js';
 import type { Flag } from './flag.js';
-import { timeOf } from './time-of.js';
 
 /**
  * The same flags with other defaults: by the name of a flag, its default, or words that say what happens without it.

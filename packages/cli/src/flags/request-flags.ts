@@ -3,9 +3,9 @@ import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/p
 import { InvalidOptionError, option } from '@piecework/protocol/contract';
 import { delimiterOf, separatesFields } from '../input/delimiter.js';
 import { isPattern } from '../input/pattern.js';
+import { TIME_FORMS } from '../terminal/time-of.js';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';
-import { TIME_FORMS } from './time-of.js';
 
 /** A pattern, or a name that is not UTF-8, is looked up when the input is read. */
 const isSearched = (input: string) => isPattern(input) || input.includes('\ufffd');

@@ -1,5 +1,5 @@
 import prettyMs from 'pretty-ms';
-import { zoned } from '../flags/time-of.js';
+import { zoned } from '../terminal/time-of.js';
 
 /** Says when a request with this `--run-at` starts. */
 export function startLine(runAt: Date | number, nowMs = Date.now()): string {

@@ -1,6 +1,6 @@
 import type { RequestOptions } from '@piecework/producer';
 import { LARGEST_VALUE_BYTES } from '@piecework/protocol/contract';
-import type { InputValues } from '../input/input.js';
+import type { InputValues } from '../input/input-values.js';
 import type { ResultFormat } from '../output/result-format.js';
 import type { LogFormat } from '../terminal/log-format.js';
 import type { WorkValues } from '../work/check-work.js';

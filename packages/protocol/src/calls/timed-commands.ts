@@ -1,5 +1,6 @@
+import { ConditionError } from '../contract/condition-error.js';
 import { TIMES } from '../contract/defaults.js';
-import { ConditionError, ServerError } from '../contract/errors.js';
+import { ServerError } from '../contract/errors.js';
 import { type TimedKeys, type TimedKind, timedKeys } from '../contract/timed-keys.js';
 import type { Connection } from '../redis/connection.js';
 import { redisError } from '../redis/redis-error.js';
