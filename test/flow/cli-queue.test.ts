@@ -173,7 +173,7 @@ test('list shows silent workers and producers, and status says what follows', as
   );
   await client.hset(open.request.keys.request, 'producerUntil', await inMs(-5_000));
   expect((await run('status', open.id)).stdout).toMatch(
-    /^waiting +its producer was last seen \d+ s ago; cancelled when a worker runs, or somebody waits for it /m,
+    /^why +all that was added .* last seen \d+ min ago; cancelled when a worker runs, or somebody waits for it:/m,
   );
   await run('drop', open.id);
 });

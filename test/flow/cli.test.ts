@@ -133,9 +133,10 @@ test('a sub-request that fails makes the exit code 1 and stands in the results w
   expect(ended.stderr).toContain('2 succeeded, 1 failed of 3');
 });
 
-test('an empty input completes at once', async () => {
+test('an empty input completes at once, where that is allowed', async () => {
   const input = await file('empty.txt', '');
-  const ended = await runCli(['run', '--input', input, '--handler', handler, '--json'], { redis });
+  const flags = ['--input', input, '--handler', handler, '--allow-empty', '--json'];
+  const ended = await runCli(['run', ...flags], { redis });
   expect(ended.code).toBe(0);
   expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'succeeded', counts: { total: 0 } });
 });

@@ -148,7 +148,7 @@ describe('a task', () => {
     const id = await tasks.executeLater(queue, 'nosuch', [1]);
     await saysOf(id, /: not within 30 ms; its queue has no worker: start one/);
     const later = await tasks.executeLater(queue, 'nosuch', [1], { delayMs: 3_600_000 });
-    await saysOf(later, /; it is held until 20/);
+    await saysOf(later, /; its start is delayed until 20/);
     await taskWorker(tasks, flow, { queues: [queue], handlers: { other: () => 1 } }).start();
     await saysOf(
       id,

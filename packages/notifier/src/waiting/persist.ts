@@ -15,13 +15,13 @@ export async function persist<T>(scope: WaitScope, read: () => Promise<T>): Prom
       return answer;
     } catch (error) {
       scope.throwIfEnded();
-      if (!mayPass(error)) throw error;
+      if (!(error instanceof PieceworkError) || !error.retryable) throw error;
       scope.hindered = () => error;
       await scope.race(pause(waits.next(), scope.signal));
     }
   }
 }
 
-/** Whether an error may pass by itself, so that it is worth reading again. */
-export const mayPass = (error: unknown): boolean =>
-  error instanceof PieceworkError && error.retryable;
+/** Whether Redis refuses a command to this user: to wait would be in vain, and in silence. */
+export const lacksRight = (error: unknown): boolean =>
+  error instanceof PieceworkError && error.code === 'NO_RIGHT';

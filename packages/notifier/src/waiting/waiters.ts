@@ -15,7 +15,7 @@ import {
 import { CallerChannel, type NamedChannel } from './caller-channel.js';
 import type { FirstReach } from './first-reach.js';
 import { addressed, type Notice, noticeOf } from './notice.js';
-import { mayPass } from './persist.js';
+import { lacksRight } from './persist.js';
 import { ReadPace } from './read-pace.js';
 import { ReadPool } from './read-pool.js';
 import { readState, type StateRead } from './read-state.js';
@@ -317,7 +317,7 @@ export class Waiters {
       for (const [seen, group] of groups)
         this.#conclude(watch, seen, group, await readState(watch.request, this.#queue, seen));
     } catch (error) {
-      if (!mayPass(error)) return this.#end(watch.request.keys.channel, (one) => one.fail(error));
+      if (lacksRight(error)) return this.#end(watch.request.keys.channel, (one) => one.fail(error));
       for (const subscription of watch.subscriptions) subscription.hindered = error;
       throw error;
     }
