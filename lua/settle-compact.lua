@@ -27,8 +27,8 @@
 --   named        string
 --   known        string  this and the next: as `known` and `terms` in `offer`
 --   offer        string
---   settling...  (id string, generation int, grantNo int, successes int, values value, channel string)  of each request, as
---                        in `settle`
+--   settling...  (id string, generation int, grantNo int, successes int, values value, costs string, channel string)  of
+--                        each request, as in `settle`
 -- REPLIES
 --   {'settled', left: text, complete: ints, now: int}
 --      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
@@ -37,7 +37,7 @@
 --   offer is made while a request is noted that the worker does not know, as one that was entered by this offer since
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers, wholes
+--- @include now, digits, compact, notice, cost, compact-settle, sweep, parked, ends, finish, offers, wholes
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -48,13 +48,13 @@ local worker, finishes, historyMs, historyMax, named, known, offer =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
 local settling = { unpack(ARGV, 8) }
 
-local at, count = now(), #settling / 6
+local at, count = now(), #settling / 7
 local complete, ends, largest = {}, {}, 0
 for i = 1, count do
   local request, results = others[2 * i - 1], others[2 * i]
-  local id, generation, grantNo, successes, values, channel = unpack(settling, 6 * i - 5, 6 * i)
+  local id, generation, grantNo, successes, values, costs, channel = unpack(settling, 7 * i - 6, 7 * i)
   local settled = isCompact(request) and settleCompact(request, results, generation, worker, tonumber(grantNo),
-    countOf(successes), values, channel, at)
+    countOf(successes), values, costs, channel, at)
   complete[i] = settled and '1' or '0'
   if settled then
     largest = math.max(largest, settled)

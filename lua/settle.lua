@@ -39,6 +39,7 @@
 --   grantNo      string  number of the grant under which they were read, from enter; '' when unsure
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       value   RS, index, space, result of each success, in their order; '' when none are kept
+--   costs        string  cost of each outcome, in their order, as a JSON array (lib/cost)
 --   read         int     sub-requests to read; never more than permits are left without a handler and `ahead`, nor
 --                        more than about a mebibyte of them; without a permit none are read
 --   ahead        int     how many of these may have no permit: the worker starts each when a handler has ended
@@ -60,21 +61,21 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, forgotten, record-id, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
+--- @include now, digits, compact, state, forgotten, record-id, cost, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, worker, op, leaseMs, keep, running, channel, successes =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), countOf(ARGV[5]), countOf(ARGV[6]), ARGV[7], countOf(ARGV[8])
-local grantNo, newest, values, read, ahead, answered =
-  ARGV[9], countOf(ARGV[10]), ARGV[11], countOf(ARGV[12]), countOf(ARGV[13]), tonumber(ARGV[14])
-local firstSuccess, firstOther = 15, 15 + successes
+local grantNo, newest, values, costs, read, ahead, answered =
+  ARGV[9], countOf(ARGV[10]), ARGV[11], cjson.decode(ARGV[12]), countOf(ARGV[13]), countOf(ARGV[14]), tonumber(ARGV[15])
+local firstSuccess, firstOther = 16, 16 + successes
 local opField = 'op:' .. worker
 
 local state, hasPermits, lastOp, presentGrant, keepsResults, pinned, checkpoints, contested, largest, kept, maxCrashes,
-  followedUntil =
+  followedUntil, cost =
   readState(request, work, generation, 'permits:' .. worker, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
-    'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil')
+    'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil', 'cost')
 if not state then
   return { 'gone' }
 end
@@ -82,6 +83,7 @@ if state.status == 'complete' then
   return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
+cost = cost or ''
 local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
 local late = op and op <= known
 state.packed = isPacked(state, work)
@@ -124,7 +126,8 @@ local onlySuccesses = op and
 if onlySuccesses and
   -- cure: permits that are given up are not usual
   keep >= permits and isUsual(state, values, due, progress) then
-  writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values)
+  writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values,
+    costWith(cost, costs))
 else
   --- @include exceeded, replace, notice, complete, usual-end
   if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
@@ -133,7 +136,7 @@ else
       -- cure: a message without a read has the only record
       (state.moved == 0 and not kept)
     local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
-      isOnly, values, channel)
+      isOnly, values, costWith(cost, costs), channel)
     return { 'complete', outcome, state.spentAt }
   end
 
@@ -155,11 +158,11 @@ else
     worker = worker, pinned = pinned, checkpoints = checkpoints, readTo = pinned and lastRead(work),
     indexAt = #generation + 2,
     inDue = redis.call('ZCARD', due), hasProgress = redis.call('EXISTS', progress) == 1,
-    records = {}, ended = {}, leavesDue = {}, tried = {},
+    records = {}, costs = {}, ended = {}, leavesDue = {}, tried = {},
   }
   state.kept = 0
-  settleSuccesses(batch, state, firstSuccess, firstOther - 1, values, acknowledged)
-  local gaveBack = settleOthers(batch, state, firstOther, late)
+  settleSuccesses(batch, state, firstSuccess, firstOther - 1, values, costs, acknowledged)
+  local gaveBack = settleOthers(batch, state, firstOther, costs, successes, late)
   state.settled = state.succeeded + state.failed + state.cancelled
   if batch.inDue > 0 and #batch.leavesDue > 0 then
     -- cure: due entry removed on success
@@ -179,7 +182,7 @@ else
       redis.call('HSET', request, opField, op)
     end
   end
-  writeOutcomes(batch, state, tonumber(kept) or 0)
+  writeOutcomes(batch, state, tonumber(kept) or 0, cost)
 
   local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
   local outcome = completeIfDone(request, state, at, channel, spent)

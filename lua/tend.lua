@@ -33,7 +33,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, record-id, packed, unpack-work, books, tokens, cancel, exceeded, replace, notice, complete, void-intent, terms, outage
+--- @include now, digits, compact, state, record-id, cost, packed, unpack-work, books, tokens, cancel, exceeded, replace, notice, complete, void-intent, terms, outage
 --- @include some-at-a-time, tend-page, leases, crashes, reclaim, ended-early, producer-lease, audit, next-tend
 
 local request, work, due, tries, progress, failed, results =

@@ -1,11 +1,11 @@
---- @needs digits, notice, compact
+--- @needs digits, notice, compact, cost
 -- The end of a compact request (lib/compact): one settle has all of its sub-requests, and all succeeded. It does what the
 -- usual end (lib/usual-end) does.
 
 -- Completes it, if `worker` has it since its call `grant`. `count`: how many sub-requests succeeded · `values`: their
--- results. Returns the number of its sub-requests once it is complete; false: a compact request does not stand it, and
+-- results · `costs`: as in `settle`. Returns the number of its sub-requests once it is complete; false: a compact request does not stand it, and
 -- nothing was done.
-local function settleCompact(request, results, generation, worker, grant, count, values, channel, at)
+local function settleCompact(request, results, generation, worker, grant, count, values, costs, channel, at)
   local c = readCompact(request)
   if c[1] ~= generation then
     return false
@@ -27,7 +27,7 @@ local function settleCompact(request, results, generation, worker, grant, count,
     return false
   end
   c[3], c[4], c[6], c[7], c[8], c[9], c[10], c[25], c[26], c[27] =
-    0, 0, '', 0, 0, 0, 0, '', at, keeps and bytes or 0
+    0, 0, '', 0, 0, 0, 0, costWith('', cjson.decode(costs)), at, keeps and bytes or 0
   local keptMs, told = digits(retentionMs), ''
   if keeps then
     local record = generation .. '-' .. digits(total)

@@ -10,7 +10,8 @@
 --    3 out*          7 its permits*   13 task       18 notify, ''     23 largest*
 --    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other fields, leaseMs among them: field,
 --    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      value, … in MessagePack
---                   10 term:<w>*                                      25 payloads with RS (U+001E) between; '' once complete
+--                   10 term:<w>*                                      25 payloads with RS (U+001E) between; once complete, the
+--                                                                      cost of all attempts (lib/cost)
 --
 -- The first enter of that worker is its only one, so its op is the number of its grant, too.
 
@@ -30,7 +31,7 @@ end
 -- The fields of the state of a compact request: field, value, … First those that scripts search most often.
 local function fieldsOfCompact(c)
   local generation, total, out, outBefore, epoch, worker, permits, op, leaseEnds, leaseMs, priority, limit, task, attempts,
-    policy, results, retentionMs, notify, createdAt, createUntil, owner, createdBy, largest, others, _, completedAt,
+    policy, results, retentionMs, notify, createdAt, createUntil, owner, createdBy, largest, others, payloads, completedAt,
     kept = unpack(c)
   local complete = completedAt > 0
   local fields = {
@@ -68,6 +69,7 @@ local function fieldsOfCompact(c)
     add('outcome', 'succeeded')
     add('completedAt', digits(completedAt))
     add('kept', digits(kept))
+    add('cost', payloads)
   end
   return fields
 end

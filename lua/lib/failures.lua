@@ -16,9 +16,12 @@ local function returnEntry(batch, id, readyAt, deliveries)
 end
 
 -- The pending entry of a sub-request that did not succeed; nil when this worker does not own it. While the request is
--- being cancelled, the sub-request counts as cancelled instead.
-local function ownedUnlessCancelled(batch, state, id)
+-- being cancelled, the sub-request counts as cancelled instead. `cost`: of the attempt, whatever becomes of it.
+local function ownedUnlessCancelled(batch, state, id, cost)
   local owned = owns(batch.work, batch.worker, id)
+  if --[[cure: a cost counts from the owner]] owned then
+    batch.costs[#batch.costs + 1] = cost
+  end
   -- cure: cancel of returned sub-requests
   if owned and state.status == 'cancelling' then
     redis.call('XACK', batch.work, 'workers', id)
@@ -60,8 +63,8 @@ end
 
 -- Counts a failed attempt: the next one follows after `delayMs`, or the sub-request has failed. A `delayMs` of -1 says
 -- that there is to be no other attempt.
-local function fail(batch, state, id, index, failure, delayMs)
-  local owned = ownedUnlessCancelled(batch, state, id)
+local function fail(batch, state, id, index, failure, delayMs, cost)
+  local owned = ownedUnlessCancelled(batch, state, id, cost)
   if not owned then
     return
   end
@@ -76,8 +79,8 @@ local function fail(batch, state, id, index, failure, delayMs)
 end
 
 -- Takes back a sub-request that was read or started, but not finished. It counts as no attempt.
-local function giveBack(batch, state, id)
-  local owned = ownedUnlessCancelled(batch, state, id)
+local function giveBack(batch, state, id, cost)
+  local owned = ownedUnlessCancelled(batch, state, id, cost)
   if owned then
     returnEntry(batch, id, 0, owned[4] - 1)
   end
@@ -85,17 +88,18 @@ end
 
 -- Applies the failures and returns: the arguments from `first` on, four each. Those of a late call count as nothing.
 -- Returns whether any were applied.
-local function settleOthers(batch, state, first, late)
+-- `costs`: of all outcomes, theirs behind those of so many `successes`.
+local function settleOthers(batch, state, first, costs, successes, late)
   local gaveBack = false
   for i = first, #ARGV, 4 do
-    local index, kind = ARGV[i], ARGV[i + 1]
+    local index, kind, cost = ARGV[i], ARGV[i + 1], costs[successes + (i - first) / 4 + 1]
     local id = state.generation .. '-' .. index
     -- cure: op number in settle, failures
     if not late then
       if kind == 'f' then
-        fail(batch, state, id, index, ARGV[i + 2], tonumber(ARGV[i + 3]))
+        fail(batch, state, id, index, ARGV[i + 2], tonumber(ARGV[i + 3]), cost)
       else
-        giveBack(batch, state, id)
+        giveBack(batch, state, id, cost)
       end
       -- cure: top-up in retry
       gaveBack = true

@@ -1,4 +1,4 @@
---- @needs some-at-a-time, crashes
+--- @needs some-at-a-time, crashes, cost
 -- The consumers to be checked, each with its name and how many entries it has pending. Of a page of workers (`names`)
 -- they are those without a permit, and only whether they have any is known.
 local function consumersOf(work, names, holding)
@@ -37,6 +37,7 @@ local function takeBack(batch, state, page, name, pending, crashed, cause)
       break
     end
     page.room, pending = page.room - 1, pending - 1
+    page.crashes = page.crashes + (crashed and 1 or 0)
     if not (
       -- cure: a late read is no crash
       crashed and settledByCrash(batch, state, name, entry[1], records, cause)) then
@@ -58,7 +59,7 @@ end
 -- Returns whether there is more.
 local function reclaim(batch, state, ended, holding, causes, names)
   local request, work, more = batch.request, batch.work, false
-  local page, left, over = { room = 200, due = {} }, {}, {}
+  local page, left, over = { room = 200, due = {}, crashes = 0 }, {}, {}
   state.kept = 0
   for _, consumer in ipairs(consumersOf(work, names, holding)) do
     local name, pending = unpack(consumer)
@@ -83,6 +84,11 @@ local function reclaim(batch, state, ended, holding, causes, names)
         over[#over + 1] = 'cause:' .. name
       end
     end
+  end
+  if page.crashes > 0 then
+    -- What its handlers used ended with their worker.
+    -- cure: a crash is an attempt
+    redis.call('HSET', request, 'cost', costWith(redis.call('HGET', request, 'cost') or '', { { 0, page.crashes } }))
   end
   someAtATime('ZADD', batch.due, page.due)
   someAtATime('HSET', request, left)

@@ -136,7 +136,7 @@ end
 
 -- Counts and records the successes: the entries are the arguments from `first` to `last`. `acknowledged`: how many of
 -- them were so already, together; nil: they may not all belong to the worker, and each is asked for.
-local function settleSuccesses(batch, state, first, last, values, acknowledged)
+local function settleSuccesses(batch, state, first, last, values, costs, acknowledged)
   local refused
   if acknowledged then
     refused = succeededTogether(batch, state, first, last, acknowledged)
@@ -151,4 +151,9 @@ local function settleSuccesses(batch, state, first, last, values, acknowledged)
     end
   end
   recordSuccesses(batch, state, values, refused)
+  for i = 1, last - first + 1 do
+    if --[[cure: a cost counts with its success]] not (refused and refused[i]) then
+      batch.costs[#batch.costs + 1] = costs[i]
+    end
+  end
 end

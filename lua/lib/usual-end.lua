@@ -17,17 +17,17 @@ end
 -- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes
 -- the settles before wrote · `isOnly`: whether this is the only record. A short one is a string (lib/only-record): a
 -- stream of it would take five kilobytes for as long as it is kept. Returns the outcome.
-local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly, values, channel)
+local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly, values, cost, channel)
   if not state.keepResults then
     values = ''
   end
   kept = kept + #values
-  local fields = { 'succeeded', digits(state.succeeded), 'kept', digits(kept), 'op:' .. worker, digits(op) }
+  local fields = { 'succeeded', digits(state.succeeded), 'kept', digits(kept), 'op:' .. worker, digits(op), 'cost', cost }
   if keep == 0 then
     -- cure: a usual end leaves no permits
     redis.call('HDEL', keys.request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker, 'since:' .. worker)
   else
-    fields[7], fields[8], fields[9], fields[10] = 'permits:' .. worker, digits(keep), 'lease:' .. worker, digits(leaseEnds)
+    fields[9], fields[10], fields[11], fields[12] = 'permits:' .. worker, digits(keep), 'lease:' .. worker, digits(leaseEnds)
   end
   local records
   if values ~= '' then

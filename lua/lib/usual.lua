@@ -22,13 +22,13 @@ local function isUsual(state, values, due, progress)
     redis.call('EXISTS', due, progress) == 0
 end
 
--- Writes the counts, the lease and the record. `kept`: how many bytes the settles before wrote.
-local function writeUsual(request, state, worker, op, leaseEnds, kept, results, values)
+-- Writes the counts, the cost, the lease and the record. `kept`: how many bytes the settles before wrote.
+local function writeUsual(request, state, worker, op, leaseEnds, kept, results, values, cost)
   if not state.keepResults then
     values = ''
   end
   redis.call('HSET', request, 'succeeded', digits(state.succeeded), 'kept', digits(kept + #values),
-    'lease:' .. worker, digits(leaseEnds), 'op:' .. worker, digits(op))
+    'cost', cost, 'lease:' .. worker, digits(leaseEnds), 'op:' .. worker, digits(op))
   if values ~= '' then
     redis.call('XADD', results, recordId(state), 'ok', values)
   end

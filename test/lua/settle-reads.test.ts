@@ -170,7 +170,15 @@ describe('a settle that reads', () => {
       const reply = await run(scene.connection.client, 'settle', keys, {
         ...{ generation: scene.generation, worker: worker.name, op: worker.op },
         ...{ leaseMs: LEASE_MS, keep: 4, running, channel: keys.channel, successes: 0 },
-        ...{ grantNo: worker.grantNo, newest: -1, values: '', read: 2, ahead: 0, answered: 0 },
+        ...{
+          grantNo: worker.grantNo,
+          newest: -1,
+          values: '',
+          costs: '[]',
+          read: 2,
+          ahead: 0,
+          answered: 0,
+        },
         outcomes: [],
       });
       return reply.verdict === 'ok' ? reply.entries : reply;

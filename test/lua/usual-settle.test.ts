@@ -50,8 +50,13 @@ describe('the usual settle', () => {
     }
     if (!sealed) await append(scene, 1, 200);
     const { leases, now, fields, generation, ...picture } = await peek(scene);
-    const { succeeded, kept, [`op:${hand.name}`]: op } = fields;
-    return { replies, picture, stored: { succeeded, kept, op }, leftMs: leases['worker']! - now };
+    const { succeeded, kept, cost, [`op:${hand.name}`]: op } = fields;
+    return {
+      replies,
+      picture,
+      stored: { succeeded, kept, cost, op },
+      leftMs: leases['worker']! - now,
+    };
   }
 
   for (const results of ['keep', 'discard'] as const) {

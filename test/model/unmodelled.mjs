@@ -21,6 +21,8 @@ const AHEAD =
 const USUAL =
   'a settle of the model does all that the general one does; test/lua/usual-settle compares the short way with it';
 
+const COST = 'what a request costs is for people: no call of the protocol reads it';
+
 const SERIES = 'the history of a queue is for people: no call of the protocol reads it';
 
 const SLOTS =
@@ -532,6 +534,9 @@ export const unmodelled = [
   { cure: 'what was called before a handler that blocks is sent', why: TIME },
   { cure: 'the usual duration says which handlers are slow', why: OUTSIDE },
   { cure: 'an entry that no worker owns is not running', why: OUTSIDE },
+  { cure: 'a cost counts with its success', why: COST },
+  { cure: 'a cost counts from the owner', why: COST },
+  { cure: 'a crash is an attempt', why: COST },
 ];
 
 /** Scripts that write and are no step of the model, and why. */

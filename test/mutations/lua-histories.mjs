@@ -1,4 +1,4 @@
-/* Cures of the scripts that the histories of test/lua/traces-*.test.ts show, and those of cures-series. */
+/* Cures of the scripts that the histories of test/lua/traces-*.test.ts show, and those of cures-series and cures-cost. */
 
 const TRACES_PERMITS = 'test/lua/traces-permits.test.ts';
 const TRACES_ENTRIES = 'test/lua/traces-entries.test.ts';
@@ -9,6 +9,7 @@ const TRACES_CRASHES = 'test/lua/traces-crashes.test.ts';
 const TRACES_OUTAGES = 'test/lua/traces-outages.test.ts';
 const WHOLE = 'test/lua/cures-whole.test.ts';
 const SERIES = 'test/lua/cures-series.test.ts';
+const COST = 'test/lua/cures-cost.test.ts';
 
 /** @type {import('./cures.mjs').LuaCure[]} */
 export const luaHistories = [
@@ -277,5 +278,20 @@ export const luaHistories = [
     cure: 'of many workers some are asked',
     test: SERIES,
     history: 'of a fleet of thousands some workers are asked, and stand for the others',
+  },
+  {
+    cure: 'a cost counts with its success',
+    test: COST,
+    history: 'the cost of a success that arrives again, beside another one, counts once',
+  },
+  {
+    cure: 'a cost counts from the owner',
+    test: COST,
+    history: 'the cost of a failure and of a return counts from the worker that owns the entry',
+  },
+  {
+    cure: 'a crash is an attempt',
+    test: COST,
+    history: 'what the worker had whose lease ended counts as attempts, once',
   },
 ];

@@ -48,6 +48,7 @@ else
   set('outcome', 'succeeded')
   set('completedAt', ('%d'):format(c[26]))
   set('kept', c[27])
+  set('cost', c[25])
 end
 local packed = {}
 if c[26] == 0 then
@@ -92,17 +93,19 @@ export function settleWhole(
     finishes = 1,
     known = '',
     offer = '',
+    cost = '100',
   } = {},
 ) {
   const { id, channel, request: state, results } = request.keys;
   const values = Array.from({ length: items }, (_, index) => `\x1e${index} ${value}`).join('');
+  const costs = `[${Array.from({ length: items }, () => cost).join()}]`;
   return run(
     connection.client,
     'settle-compact',
     { ...queue.keys, others: [state, results] },
     {
       ...{ worker, finishes, historyMs: 604_800_000, historyMax: 1_000, named: '', known, offer },
-      settling: [{ id, generation, grantNo, successes: items, values, channel }],
+      settling: [{ id, generation, grantNo, successes: items, values, costs, channel }],
     },
   );
 }

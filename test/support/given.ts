@@ -348,6 +348,7 @@ export const success = ({ entry }: Pick<Entry, 'entry'>, value = 'done'): Outcom
   entry,
   kind: 's',
   value,
+  cost: '100',
 });
 
 export const failure = ({ entry }: Pick<Entry, 'entry'>, delayMs = 0): Outcome => ({
@@ -355,6 +356,11 @@ export const failure = ({ entry }: Pick<Entry, 'entry'>, delayMs = 0): Outcome =
   kind: 'f',
   value: '{"name":"Error","message":"no"}',
   delayMs,
+  cost: '20',
 });
 
-export const back = ({ entry }: Pick<Entry, 'entry'>): Outcome => ({ entry, kind: 'b' });
+export const back = ({ entry }: Pick<Entry, 'entry'>): Outcome => ({
+  entry,
+  kind: 'b',
+  cost: '[3,0]',
+});

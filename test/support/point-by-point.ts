@@ -1,8 +1,9 @@
-import { Agenda, Connection, QueueCommands } from '@piecework/protocol';
+import { Agenda, Connection, decodeCost, QueueCommands } from '@piecework/protocol';
 import { RequestCommands } from '@piecework/protocol/testing';
-import type { Worker } from '@piecework/worker';
+import type { HandlerContext, Worker } from '@piecework/worker';
 import { expect } from 'vitest';
 import { buildScripts } from '../../scripts/lua-source.mjs';
+import { stateOf } from './compact.js';
 import { LEASE_MS } from './fleet.js';
 import { type Flow, numbers } from './flow.js';
 import { type Program, startProgram } from './processes.js';
@@ -129,7 +130,8 @@ export class PointRun {
 
   /** Another worker, which does what is left. */
   async rescue(): Promise<void> {
-    const handler = (n: number, { index }: { index: number }) => {
+    const handler = (n: number, { index, usage }: HandlerContext) => {
+      usage({ runs: 1 });
       if (index === FAILS) throw new Error('failed');
       return n;
     };
@@ -165,13 +167,17 @@ export class PointRun {
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
   }
 
-  /** Fails unless both are counted exactly, and each index has one result. */
+  /** Fails unless both and their costs are counted exactly, and each index has one result. */
   async check(): Promise<void> {
     for (const [i, size] of SIZES.entries()) {
       const id = this.ids[i] as string;
       const failed = size > FAILS ? 1 : 0;
       const counts = { total: size, succeeded: size - failed, failed, cancelled: 0 };
       expect(await new RequestCommands(this.#connection, id).state()).toMatchObject(counts);
+      const { cost } = await stateOf(this.#connection.client, this.#flow.request(id).keys.request);
+      const { usage, attempts } = decodeCost(cost);
+      expect(usage).toEqual({ runs: size });
+      expect(attempts).toBeGreaterThanOrEqual(size);
       const results = await this.#flow.results(id);
       expect([...results.keys()].sort()).toEqual(numbers(size));
       for (const [index, value] of results) {

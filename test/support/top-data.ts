@@ -102,6 +102,7 @@ export function busyData(): Data {
   const request: DrawnRequest = {
     at: NOW,
     row: rows[3] as Row,
+    cost: { handlerMs: 90_000, attempts: 3, usage: { tokens: 12 } },
     running: Array.from({ length: 30 }, (_, index) => ({
       ...{ index, worker: `host-${index % 3}-abcdefgh`, forMs: 90_000, attempt: 2, progress: 40 },
     })),

@@ -1,5 +1,5 @@
 import type { RequestView } from '../src/shape/views.js';
-import { count, duration, plural, time, until } from './format.js';
+import { costParts, count, duration, plural, time, until } from './format.js';
 import { clock } from './live.js';
 import { Ago, Panel, Verbatim } from './parts.js';
 
@@ -67,6 +67,22 @@ export function Life({ view: { row, generations } }: { readonly view: RequestVie
           </li>
         ))}
       </ol>
+    </Panel>
+  );
+}
+
+/** What its attempts have cost, in all generations. */
+export function Cost({ view: { cost, generations } }: { readonly view: RequestView }) {
+  return (
+    <Panel title="Cost" aside={generations.length > 1 ? 'of all generations' : ''}>
+      <dl class="facts">
+        {costParts(cost).map(([name, amount]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>{amount}</dd>
+          </>
+        ))}
+      </dl>
     </Panel>
   );
 }

@@ -4,7 +4,7 @@ import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
 import { count, duration, endsAt, percent, plural, rate, timeLeft } from './format.js';
-import { Facts, Life } from './life.js';
+import { Cost, Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
 import {
   BOOKS,
@@ -70,6 +70,7 @@ function Shown({ view, chart }: { readonly view: RequestView; readonly chart: Dr
             </Panel>
           ) : null}
           <Life view={view} />
+          <Cost view={view} />
           <Facts view={view} />
         </div>
       </div>

@@ -80,6 +80,7 @@ export {
   type QueueError,
   type RedisInput,
   type RegisteredWorker,
+  type RequestCost,
   RequestExistsError,
   RequestFailedError,
   type RequestOutcome,

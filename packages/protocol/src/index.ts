@@ -35,6 +35,7 @@ export * from './common/waiting.js';
 export * from './contract/attempt-policy.js';
 export * from './contract/codec.js';
 export * from './contract/condition-error.js';
+export * from './contract/cost.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
 export * from './contract/id-queue-keys.js';

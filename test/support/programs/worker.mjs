@@ -70,6 +70,7 @@ async function handled(payload, context) {
   }
   await sleep(handle.minMs + Math.random() * (handle.maxMs - handle.minMs));
   note('end', context);
+  context.usage({ runs: 1 });
   if (handle.fail === true || handle.fail === context.index) throw new Error('failed late');
   return payload;
 }

@@ -1,4 +1,4 @@
-import { ago } from '@piecework/dashboard/format';
+import { ago, costParts } from '@piecework/dashboard/format';
 import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
 import { shareBar } from '../terminal/bar.js';
@@ -30,6 +30,12 @@ export function statusText(seen: RequestStatus): string {
       (name) =>
         `  ${name.padEnd(10)}${number(counts[name])}${name === 'inFlight' ? aheadText(seen) : ''}`,
     ),
+    `cost        ${wrapped(
+      costParts(seen.cost)
+        .map((part) => shownText(part.join(' ')))
+        .join(', '),
+      12,
+    )}`,
     `created     ${time(seen.createdAt)}`,
     ...(seen.completedAt ? [`completed   ${time(seen.completedAt)}`] : []),
   ];

@@ -79,6 +79,7 @@ export class OneRequest {
     return {
       at,
       row,
+      cost: details.cost,
       options: details.options,
       generations: details.generations,
       running,

@@ -1,3 +1,5 @@
+import type { RequestCost } from 'piecework';
+
 /*
  * Numbers and times as people read them. The page and the command line show them alike.
  */
@@ -107,3 +109,13 @@ export function clockTime(at: number): string {
       : { dateStyle: 'medium', timeStyle: 'short', ...CLOCK },
   );
 }
+
+/** An amount of something: 1,234,567, 0.003. */
+const amount = (n: number) => n.toLocaleString('en', { maximumSignificantDigits: 15 });
+
+/** What a request has cost: names and numbers. */
+export const costParts = ({ handlerMs, attempts, usage }: RequestCost): [string, string][] => [
+  ['handler time', duration(handlerMs)],
+  ['attempts', whole.format(attempts)],
+  ...Object.entries(usage).map(([name, n]): [string, string] => [name, amount(n)]),
+];

@@ -1,4 +1,4 @@
-import type { Generation, SubmittedOptions } from 'piecework';
+import type { Generation, RequestCost, SubmittedOptions } from 'piecework';
 
 /**
  * What the page receives: each view as one JSON value. The page imports these types; nothing else of the server.
@@ -189,6 +189,7 @@ export interface FailureGroupView {
 export interface RequestView {
   readonly at: number;
   readonly row: Row;
+  readonly cost: RequestCost;
   readonly options: SubmittedOptions;
   /** The oldest first; the last is the current one. */
   readonly generations: readonly Generation[];

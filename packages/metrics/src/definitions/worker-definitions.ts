@@ -53,6 +53,13 @@ export const workerDefinitions = {
     labels: [...OF_TASK, 'error'],
     note: 'The first 30 classes of a process have names. All others, and names that cannot be those of a class, are `other`.',
   },
+  usage: {
+    name: 'piecework_usage_total',
+    type: 'counter',
+    help: 'What handlers passed to context.usage, by its name, for attempts of any outcome.',
+    labels: [...OF_TASK, 'name'],
+    note: 'The first 20 names of a process are shown. The sum of all others is `other`.',
+  },
   slots: {
     name: 'piecework_worker_slots',
     type: 'gauge',

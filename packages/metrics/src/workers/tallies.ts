@@ -6,6 +6,10 @@ import { Distribution } from './distribution.js';
 /** Most tasks, and most classes of errors, that have names of their own in one process. */
 const TASKS = 50;
 const ERRORS = 30;
+/** Most names of what handlers use. */
+const USAGES = 20;
+/** Names as `context.usage` takes them. */
+const USAGE = /^[A-Za-z0-9_.:-]{1,128}$/;
 /** Names as `defineTask` takes them. */
 const TASK = /^[A-Za-z0-9_.:-]{0,128}$/;
 /** Names of classes, also with a module in front. */
@@ -21,10 +25,14 @@ export class TaskTally implements TaskMeter {
   /** By the class of the error. */
   readonly failures = new Map<string, number>();
   readonly requests = new Map<Outcome, Distribution>();
+  /** By name. */
+  readonly usage = new Map<string, number>();
   readonly #errors: BoundedNames;
+  readonly #usages: BoundedNames;
 
-  constructor(errors: BoundedNames) {
-    this.#errors = errors;
+  constructor({ errorNames, usageNames }: Names) {
+    this.#errors = errorNames;
+    this.#usages = usageNames;
   }
 
   started(waitedMs: number): void {
@@ -38,6 +46,13 @@ export class TaskTally implements TaskMeter {
     if (error === undefined) return;
     const name = this.#errors.of(error);
     this.failures.set(name, (this.failures.get(name) ?? 0) + 1);
+  }
+
+  used(amounts: ReadonlyMap<string, number>): void {
+    for (const [given, amount] of amounts) {
+      const name = this.#usages.of(given);
+      this.usage.set(name, (this.usage.get(name) ?? 0) + amount);
+    }
   }
 
   completed(outcome: Outcome, tookMs: number): void {
@@ -59,19 +74,17 @@ export class QueueTally implements Meter {
   reclaimed = 0;
   errors = 0;
   reconnects = 0;
-  readonly #taskNames: BoundedNames;
-  readonly #errorNames: BoundedNames;
+  readonly #names: Names;
 
-  constructor({ taskNames, errorNames }: Names) {
-    this.#taskNames = taskNames;
-    this.#errorNames = errorNames;
+  constructor(names: Names) {
+    this.#names = names;
   }
 
   task(name: string): TaskTally {
-    const label = this.#taskNames.of(name);
+    const label = this.#names.taskNames.of(name);
     const known = this.tasks.get(label);
     if (known) return known;
-    const tally = new TaskTally(this.#errorNames);
+    const tally = new TaskTally(this.#names);
     this.tasks.set(label, tally);
     return tally;
   }
@@ -89,9 +102,11 @@ export class QueueTally implements Meter {
 export interface Names {
   readonly taskNames: BoundedNames;
   readonly errorNames: BoundedNames;
+  readonly usageNames: BoundedNames;
 }
 
 export const freshNames = (): Names => ({
   taskNames: new BoundedNames(TASKS, TASK),
   errorNames: new BoundedNames(ERRORS, CLASS),
+  usageNames: new BoundedNames(USAGES, USAGE),
 });

@@ -86,6 +86,9 @@ export class WorkerMetrics implements Metrics {
     counterOf(defined.failures, registry, () =>
       this.#ofTasks(({ failures }) => [...failures].map(([error, n]) => [{ error }, n])),
     );
+    counterOf(defined.usage, registry, () =>
+      this.#ofTasks(({ usage }) => [...usage].map(([name, n]) => [{ name }, n])),
+    );
     for (const name of ['leasesLost', 'reclaimed', 'stalls', 'errors', 'reconnects'] as const)
       counterOf(defined[name], registry, () => this.#each((tally) => tally[name]));
     gaugeOf(defined.slots, registry, () => this.#now().map(([of, { slots }]) => [of, slots]));

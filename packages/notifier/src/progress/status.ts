@@ -1,5 +1,6 @@
 import {
   decode,
+  decodeCost,
   decodeLimit,
   type EndReason,
   type Inspected,
@@ -7,6 +8,7 @@ import {
   NotFoundError,
   type PresentState,
   placeOf,
+  type RequestCost,
   type RequestOutcome,
   type RequestReads,
   type Shards,
@@ -38,6 +40,8 @@ export interface RequestStatus {
    * limit was just lowered. The rest of those in flight is read ahead, or has ended and is about to be settled.
    */
   readonly running: number;
+  /** What its attempts have cost so far; redrives add to it. */
+  readonly cost: RequestCost;
   /** When this was read. */
   readonly readAt: number;
   /** 0 (served first) to 99. */
@@ -99,6 +103,7 @@ export const lifeOf = ({ state }: Inspected): Pick<PresentState, 'generation' | 
 export const STATUS_FIELDS = [
   ...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS]),
   ...[
+    'cost',
     'priority',
     'limit',
     'metadata',
@@ -148,6 +153,7 @@ export async function statusIn(
     generation: Number(state['generation']),
     counts: countsOf(seen),
     running: runningOf(seen),
+    cost: decodeCost(state['cost']),
     readAt: seen.now,
     priority: placeOf(state['priority'] ?? '').priority,
     limit: decodeLimit(state['limit']),

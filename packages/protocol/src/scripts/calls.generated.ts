@@ -1128,11 +1128,12 @@ export const calls = {
       /** number of the grant under which they were read, from enter; '' when unsure */ readonly grantNo: string;
       /** greatest index among all outcomes; -1: there are none */ readonly newest: number;
       /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: Argument;
+      /** cost of each outcome, in their order, as a JSON array (lib/cost) */ readonly costs: string;
       /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them; without a permit none are read */ readonly read: number;
       /** how many of these may have no permit: the worker starts each when a handler has ended */ readonly ahead: number;
       /** number of this worker's last call for the request that was answered; 0: none */ readonly answered: number;
       /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];
-    }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.read, a.ahead, a.answered, ...a.outcomes],
+    }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.costs, a.read, a.ahead, a.answered, ...a.outcomes],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly cut: number; readonly share: number; readonly live: number; readonly granted: number; readonly left: number; readonly priority: string; readonly entries: unknown; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
@@ -1180,8 +1181,8 @@ export const calls = {
       readonly named: string;
       /** this and the next: as `known` and `terms` in `offer` */ readonly known: string;
       readonly offer: string;
-      /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly channel: string }[];
-    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, a.known, a.offer, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.channel])],
+      /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly costs: string; readonly channel: string }[];
+    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, a.known, a.offer, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.costs, e.channel])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; readonly now: number; }
     {

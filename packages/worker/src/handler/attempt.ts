@@ -1,6 +1,7 @@
 import {
   AbortError,
   checkOption,
+  costText,
   decode,
   type Entry,
   encodeError,
@@ -23,6 +24,7 @@ import { Checkpoint } from './checkpoints.js';
 import type { PullContext, Settlement } from './handler.js';
 import { NotAskedFor, type Run } from './handler.js';
 import type { RetryPolicy } from './retry-policy.js';
+import { Used } from './used.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
 /** How long a handler may hold its request or the queue. */
@@ -65,6 +67,8 @@ export class Attempt implements PullContext {
   /** The checkpoint of this attempt; made when it is first set. */
   kept: Checkpoint | undefined;
   #keep: ((value: unknown) => void) | undefined;
+  /** Made when the handler first says what it used. */
+  used: Used | undefined;
   #ended = false;
   /** When the time of the attempt is up, as performance.now(); 0: never. */
   #endsAt = 0;
@@ -145,6 +149,18 @@ export class Attempt implements PullContext {
 
   get checkpointed(): unknown {
     return decode(this.#left);
+  }
+
+  get usage(): (amounts: Readonly<Record<string, number>>) => void {
+    return (amounts) => {
+      this.used ??= new Used();
+      this.used.add(amounts);
+    };
+  }
+
+  /** What it has cost so far. `attempts`: 0 when it does not count as an attempt. */
+  costText(attempts: 0 | 1): string {
+    return costText(performance.now() - this.startedAt, attempts, this.used?.sums);
   }
 
   #hold(what: keyof Holds, ms: number): HeldError {
@@ -281,7 +297,12 @@ export class Attempt implements PullContext {
     try {
       const value = encodeResult(result, this.#policy.maxResultBytes);
       const timing = this.#timing;
-      return { entry: this.entry, kind: 's', value: timing ? withTiming(value, timing) : value };
+      return {
+        entry: this.entry,
+        kind: 's',
+        value: timing ? withTiming(value, timing) : value,
+        cost: this.costText(1),
+      };
     } catch (error) {
       return this.#failed(error);
     }
@@ -300,7 +321,7 @@ export class Attempt implements PullContext {
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) {
       if (this.#span) this.#endSpan('returned', counts ? error : undefined);
-      return { entry, kind: 'b' };
+      return { entry, kind: 'b', cost: this.costText(0) };
     }
     const delayMs = this.#policy.delayMs(error, this, this.#retryAfterMs);
     if (this.#span)
@@ -311,6 +332,7 @@ export class Attempt implements PullContext {
       value: encodeError(error, this.#timing),
       delayMs,
       payload: this.size,
+      cost: this.costText(1),
     };
   }
 }

@@ -44,6 +44,13 @@ export interface HandlerContext {
    * @throws PayloadError when it is larger or not JSON; the one before stays
    */
   checkpoint(value: unknown): void;
+  /**
+   * Says what this attempt used, such as `{ tokens: 12, usd: 0.003 }`: names of your own and finite numbers from 0. What
+   * several calls name is added up; `status` shows the sums of the request, in which failed attempts count too. A request
+   * has sums of 20 names, and adds up what the others name as `other`. Lost if the worker is killed.
+   * @throws InvalidOptionError for another value, or when this attempt names more than 20; then nothing is added
+   */
+  usage(amounts: Readonly<Record<string, number>>): void;
   /** The last checkpoint of an earlier attempt, also of one that crashed; undefined: there is none. */
   readonly checkpointed: unknown;
   /**

@@ -94,6 +94,10 @@ export class PulledSubRequest implements SubRequest {
     return this.#context.checkpoint;
   }
 
+  get usage(): HandlerContext['usage'] {
+    return this.#context.usage;
+  }
+
   get retryAfter(): (ms: number) => void {
     return this.#context.retryAfter;
   }

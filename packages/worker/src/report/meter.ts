@@ -9,6 +9,8 @@ export interface TaskMeter {
   started(waitedMs: number): void;
   /** The handler of an attempt has ended, or its time is up. `error`: the name of what it threw, where it failed. */
   ended(ranMs: number, end: AttemptEnd, error?: string): void;
+  /** The same attempt has used so much, by names of its handler; called only if it has. */
+  used(amounts: ReadonlyMap<string, number>): void;
   /** A report of this worker completed a request, so long after it was created. */
   completed(outcome: RequestOutcome, tookMs: number): void;
 }

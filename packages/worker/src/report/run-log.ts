@@ -137,8 +137,9 @@ export class RunLog {
     return this.#taskMeter;
   }
 
-  #measure({ startedAt }: Attempt, outcome: Outcome, isFinal: boolean): void {
+  #measure({ startedAt, used }: Attempt, outcome: Outcome, isFinal: boolean): void {
     const ranMs = performance.now() - startedAt;
+    if (used) this.#meter?.used(used.sums);
     if (outcome.kind === 's') this.#meter?.ended(ranMs, 'succeeded');
     else if (outcome.kind === 'b') this.#meter?.ended(ranMs, 'returned');
     else {

@@ -76,16 +76,16 @@ export class Settling {
     this.#shard.errors.note(attempt, outcome.value);
   }
 
-  /** Gives an entry back unfinished; no attempt is counted. */
-  giveBack(entry: string): void {
-    this.outcomes.push({ entry, kind: 'b' });
+  /** Gives an entry back unfinished; no attempt is counted. `cost`: of what ran of it. */
+  giveBack(entry: string, cost?: string): void {
+    this.outcomes.push({ entry, kind: 'b', ...(cost && { cost }) });
   }
 
   /** Gives back what runs, before it is abandoned. */
   giveBackRunning(): void {
     for (const attempt of this.#attempts.running()) {
       this.#lastCheckpoints.add(attempt);
-      this.giveBack(attempt.entry);
+      this.giveBack(attempt.entry, attempt.costText(0));
     }
   }
 

@@ -1,3 +1,4 @@
+import { NO_COST } from '../../contract/cost.js';
 import { indexOf } from '../../contract/keys.js';
 import type { Argument } from '../../redis/client.js';
 import { LONG_TEXT } from '../../redis/long-text.js';
@@ -27,19 +28,19 @@ export interface Entry {
   readonly checkpoint?: string;
 }
 
-/** What a worker reports of one sub-request: succeeded, failed, or given back. */
-export type Outcome =
-  | { readonly entry: string; readonly kind: 's'; readonly value: string }
+/** What a worker reports of one sub-request: succeeded, failed, or given back; and what the attempt cost (`costText`). */
+export type Outcome = { readonly entry: string; readonly cost?: string } & (
+  | { readonly kind: 's'; readonly value: string }
   /** `delayMs`: before the next attempt, if any is left; -1: no further attempt. */
   | {
-      readonly entry: string;
       readonly kind: 'f';
       readonly value: string;
       readonly delayMs: number;
       /** Length of its payload, which is stored with the failure. */
       readonly payload?: number;
     }
-  | { readonly entry: string; readonly kind: 'b' };
+  | { readonly kind: 'b' }
+);
 
 /** One outcome of the results stream. `attempts` is set for failed ones. */
 export interface ResultRecord {
@@ -65,8 +66,9 @@ export const SEPARATOR = '\x1e';
 export function reportOf(
   all: readonly Outcome[],
   cut: number,
-): Pick<Arguments<'settle'>, 'successes' | 'newest' | 'values' | 'outcomes'> {
+): Pick<Arguments<'settle'>, 'successes' | 'newest' | 'values' | 'costs' | 'outcomes'> {
   const outcomes: Argument[] = [];
+  const costs: string[] = [];
   let newest = -1;
   const results = new Joined();
   for (const outcome of all) {
@@ -74,18 +76,20 @@ export function reportOf(
     newest = Math.max(newest, Number(index));
     if (outcome.kind !== 's') continue;
     outcomes.push(outcome.entry);
+    costs.push(costOf(outcome));
     results.add(`${SEPARATOR}${index} ${outcome.value}`);
   }
   const successes = outcomes.length;
-  const values = results.all();
-  if (successes === all.length) return { successes, newest, values, outcomes };
-  for (const outcome of all) {
-    if (outcome.kind === 'f')
-      outcomes.push(outcome.entry.slice(cut), 'f', outcome.value, outcome.delayMs);
-    else if (outcome.kind === 'b') outcomes.push(outcome.entry.slice(cut), 'b', '', 0);
+  for (const outcome of successes === all.length ? [] : all) {
+    if (outcome.kind === 's') continue;
+    const [value, number] = outcome.kind === 'f' ? [outcome.value, outcome.delayMs] : ['', 0];
+    outcomes.push(outcome.entry.slice(cut), outcome.kind, value, number);
+    costs.push(costOf(outcome));
   }
-  return { successes, newest, values, outcomes };
+  return { successes, newest, values: results.all(), costs: `[${costs.join()}]`, outcomes };
 }
+
+const costOf = ({ cost = NO_COST }: Outcome): string => cost;
 
 /** Joins texts. What is long becomes a Buffer, piece by piece: see LONG_TEXT. */
 class Joined {

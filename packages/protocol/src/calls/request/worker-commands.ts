@@ -93,11 +93,19 @@ export class WorkerCommands extends RequestReads {
     outcomes: readonly Outcome[],
     offering: Offering = NO_OFFER,
   ): Promise<CompactEnd | undefined> {
-    const { successes, values } = reportOf(outcomes, String(generation).length + 1);
+    const { successes, values, costs } = reportOf(outcomes, String(generation).length + 1);
     // It would be refused, and sent once more.
     if ((values as string | Buffer).length > COMPACT_RESULTS) return Promise.resolve(undefined);
     const { id, request, results, channel } = this.keys;
-    const settling = { id, generation, grantNo: Number(grantNo), successes, values, channel };
+    const settling = {
+      id,
+      generation,
+      grantNo: Number(grantNo),
+      successes,
+      values,
+      costs,
+      channel,
+    };
     const keys = { request, results };
     return compactCalls(this.connection).settle({
       queue,
@@ -227,6 +235,7 @@ export class WorkerCommands extends RequestReads {
       successes: report.successes,
       newest: report.newest,
       values: report.values,
+      costs: report.costs,
       outcomes: report.outcomes,
     });
     if (reply.verdict !== 'ok') return { settled: reply, entries: [], unsure: false };
