@@ -61,7 +61,7 @@ class Keeping extends Redis {
     const before = this.#read.get(key);
     if (before === undefined) return;
     const [keep, successes] = [Number(args[4]), Number(args[7])];
-    const read = before - successes - (args.length - 14 - successes) / 4;
+    const read = before - successes - (args.length - 15 - successes) / 4;
     this.kept.push({ keep, read });
     this.#read.set(key, read);
   }

@@ -362,7 +362,7 @@ class Sharing extends Redis {
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
     if (scriptOf(command.name, command.args) !== 'settle') return reply;
     const args = command.args.slice(2 + Number(command.args[1])).map(String);
-    const [read, ahead] = [Number(args[11]), Number(args[12])];
+    const [read, ahead] = [Number(args[12]), Number(args[13])];
     if (read > 0) this.asked.push({ ahead, share: this.#share });
     return reply.then((answer) => {
       const [verdict, numbers] = answer as [string, string];
