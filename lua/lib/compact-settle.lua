@@ -3,8 +3,8 @@
 -- usual end (lib/usual-end) does.
 
 -- Completes it, if `worker` has it since its call `grant`. `count`: how many sub-requests succeeded · `values`: their
--- results · `costs`: as in `settle`. Returns the number of its sub-requests once it is complete; false: a compact request does not stand it, and
--- nothing was done.
+-- results · `costs`: as in `settle`. Returns the number of its sub-requests once it is complete. Returns false and writes
+-- nothing if the request needs its full form.
 local function settleCompact(request, results, generation, worker, grant, count, values, costs, channel, at)
   local c = readCompact(request)
   if c[1] ~= generation then

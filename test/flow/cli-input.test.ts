@@ -3,13 +3,13 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { PayloadError } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { openInput } from '../../packages/cli/dist/input/input.js';
 import { cli, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { keysOf } from '../support/leaks.js';
+import { expectRefused } from '../support/refused-input.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -147,13 +147,7 @@ describe('an input that is broken', () => {
         using items = await openInput({ input: [input], split, binary: false });
         for await (const _ of items);
       };
-      const error = await reading().then(
-        () => new Error('it was read'),
-        (thrown: Error) => thrown,
-      );
-      expect(error).toBeInstanceOf(PayloadError);
-      expect(error.message.startsWith(`${input}: `), error.message).toBe(true);
-      expect(error.message).toContain(why);
+      await expectRefused(reading(), input, why);
     },
   );
 

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { PayloadError } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { openInput } from '../../packages/cli/dist/input/input.js';
 import { test } from '../support/command-line.js';
+import { expectRefused } from '../support/refused-input.js';
 
 /** What JSON.parse and JSON.stringify would not give back. */
 const LINES = [
@@ -262,13 +262,7 @@ describe('an input of JSON', () => {
     'is refused with its place: %s (--split %s)',
     async ([, split, content, why, path], { commandLine }) => {
       const input = await commandLine.file('in', content);
-      const error = await itemsOf(input, split, path).then(
-        () => new Error('it was read'),
-        (thrown: Error) => thrown,
-      );
-      expect(error).toBeInstanceOf(PayloadError);
-      expect(error.message.startsWith(`${input}: `), error.message).toBe(true);
-      expect(error.message).toContain(why);
+      await expectRefused(itemsOf(input, split, path), input, why);
     },
   );
 

@@ -10,6 +10,7 @@ import {
   items,
   PRODUCER,
   popAll,
+  type Scene,
   success,
   tickOnce,
 } from '../support/given.js';
@@ -22,6 +23,18 @@ import { playTraces, type Trace } from '../support/trace.js';
  */
 
 useTestClock();
+
+/** Pauses a request, and ticks until it sleeps. */
+async function asleep(scene: Scene): Promise<ControlCommands> {
+  const control = new ControlCommands(scene.connection, scene.id);
+  await control.pause(scene.generation);
+  await popAll(scene);
+  for (let i = 0; i < 4; i += 1) {
+    moveClock(30_000);
+    await tickOnce(scene);
+  }
+  return control;
+}
 
 const traces: Record<string, Trace> = {
   // Read empty; append (mints nothing, as my permit counts); leave: 1 ready, no token.
@@ -114,14 +127,8 @@ const traces: Record<string, Trace> = {
   'a change that was announced during a tend is found by the next one': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1 });
-      const { id, generation, queue, request, connection } = scene;
-      const control = new ControlCommands(connection, id);
-      await control.pause(generation);
-      await popAll(scene);
-      for (let i = 0; i < 4; i += 1) {
-        moveClock(30_000);
-        await tickOnce(scene);
-      }
+      const { id, generation, queue, request } = scene;
+      const control = await asleep(scene);
       await queue.scheduleTend(id, generation, 0);
       const [claim] = (await queue.tick('', '')).claims;
       const early = await request.tend(generation, claim!.passed);
@@ -140,14 +147,8 @@ const traces: Record<string, Trace> = {
   'a change that was announced is found in time, whatever was tended before it': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1, deadlineMs: 3_600_000 });
-      const { id, generation, queue, connection } = scene;
-      const control = new ControlCommands(connection, id);
-      await control.pause(generation);
-      await popAll(scene);
-      for (let i = 0; i < 4; i += 1) {
-        moveClock(30_000);
-        await tickOnce(scene);
-      }
+      const { id, generation, queue } = scene;
+      const control = await asleep(scene);
       await queue.scheduleTend(id, generation, 0, 60_000);
       await control.update(generation, { limit: 2 });
       await queue.scheduleTend(id, generation, 0);
