@@ -90,6 +90,12 @@ async function busy(flow: Flow, url: string, pw: Piecework) {
     ends.push(codeOf(request.completion()));
     return request;
   };
+  // A call on a request may be answered after the request has ended and its keys have gone.
+  const end = async (call: Promise<unknown>) => {
+    const code = codeOf(call);
+    ends.push(code);
+    await code;
+  };
   await begin('large', 300, { limit: 3 });
   await begin('again', 40, { attempts: 2, backoff: { delayMs: 50 } });
   await begin('fails', 20, { toleratedFailures: 20 });
@@ -98,7 +104,7 @@ async function busy(flow: Flow, url: string, pw: Piecework) {
   await held.pause();
   const small = async () => {
     for (const n of numbers(60)) {
-      await begin(`small-${n}`, 1 + (n % 4));
+      await end(begin(`small-${n}`, 1 + (n % 4)));
       await sleep(20);
     }
   };
@@ -109,10 +115,10 @@ async function busy(flow: Flow, url: string, pw: Piecework) {
       await open.append(`open-${n}`);
       await sleep(30);
     }
-    await open.seal();
+    await end(open.seal());
   };
   await Promise.all([small(), grow()]);
-  await held.resume();
+  await end(held.resume());
   return { runs, items, ends };
 }
 
