@@ -15,15 +15,13 @@ const READ = ['title', 'aria-label', 'label', 'placeholder'] as const;
 export function showHidden(): void {
   const before = options.vnode;
   options.vnode = (vnode: VNode) => {
-    const props = vnode.props as Record<string, unknown>;
-    if ('children' in props) props['children'] = shown(props['children']);
-    if (typeof vnode.type === 'string')
+    // Of a text, it is the text.
+    const props = vnode.props as string | Record<string, unknown>;
+    if (typeof props === 'string') vnode.props = shown(props) as unknown as VNode['props'];
+    else if (typeof vnode.type === 'string')
       for (const name of READ) if (name in props) props[name] = shown(props[name]);
     before?.(vnode);
   };
 }
 
-function shown(children: unknown): unknown {
-  if (typeof children === 'string') return shownText(children, KEPT);
-  return Array.isArray(children) ? children.map(shown) : children;
-}
+const shown = <T>(text: T): T | string => (typeof text === 'string' ? shownText(text, KEPT) : text);
