@@ -215,7 +215,7 @@ describe('inputs and outputs', () => {
         '--input in --out loop',
         '--out: "loop" is not allowed; allowed: a file that can be written',
       ],
-      ['--input . --out new', '--out: "new" is not allowed; allowed: a file outside of'],
+      ['--input . --out new', '--out: "new" is not allowed; allowed: one outside of'],
       ['--input here/deep --out deep-link/new', '--out: "deep-link/new"'],
       ['--input here/. --joblog deep/../deep/new', '--joblog: "deep/../deep/new"'],
     ] as const) {

@@ -20,6 +20,7 @@ const floors: Record<string, readonly string[]> = {
     'json',
     'input',
     'output',
+    'out-dir',
     'exec',
     'work',
     'flags',

@@ -22,7 +22,7 @@ const groups = [
   withDefaults(commonFlags, { queue: { otherwise: 'run-ID, or a new one' } }),
   // Results that are not written anywhere are not stored either.
   withDefaults(requestFlags, {
-    results: { otherwise: 'keep with --out or --joblog, else discard' },
+    results: { otherwise: 'keep with --out, --out-dir or --joblog, else discard' },
   }),
   outFlags,
   runFlags,
@@ -81,8 +81,8 @@ async function readValues(given: Record<string, unknown>): Promise<{
     ...groups,
   );
   read.processes = processCount(read.processes);
-  const { id, out, joblog, format } = read;
-  const unwritten = out === undefined && joblog === undefined;
+  const { id, out, outDir, joblog, format } = read;
+  const unwritten = [out, outDir, joblog].every((file) => file === undefined);
   const results = read.results ?? (unwritten ? 'discard' : 'keep');
   const queue = read.queue ?? ownQueue(id);
   const logFormat = read.logFormat ?? defaultLogFormat();
@@ -97,6 +97,7 @@ async function readValues(given: Record<string, unknown>): Promise<{
   checkAgain(values);
   for (const [flag, file] of [
     ['--out', out],
+    ['--out-dir', outDir],
     ['--joblog', joblog],
   ])
     if (file !== undefined && results === 'discard')

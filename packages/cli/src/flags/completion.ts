@@ -6,7 +6,16 @@ import type { Command, Option } from 'commander';
 import { print } from '../terminal/print.js';
 
 /** Flags whose value is a path. */
-const PATHS = ['--handler', '--input', '--out', '--dir', '--token-file', '--auth-file', '--mask'];
+const PATHS = [
+  '--handler',
+  '--input',
+  '--out',
+  '--out-dir',
+  '--dir',
+  '--token-file',
+  '--auth-file',
+  '--mask',
+];
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'];
 
 /**

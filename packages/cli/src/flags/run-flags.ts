@@ -23,9 +23,9 @@ export const runFlags: readonly Flag[] = [
     'number',
   ),
   flag(
-    '--failures <file>',
-    'file for the failures, as NDJSON in the order of the input: payload, attempts and error of each',
-    custom((v) => isText(v) && v !== '-', 'a file name'),
+    '--out-dir <dir>',
+    'new or empty folder for what succeeded, failed and is pending at the end: the last two as files that the same flags read as --input again, and manifest.json',
+    custom((v) => isText(v) && v !== '-', 'a folder'),
   ),
   flag(
     '--joblog <file>',

@@ -19,7 +19,7 @@ export function checkApart(
   for (const [flag, output] of Object.entries(outputs)) {
     if (output === undefined) continue;
     if (output !== '-' && parentsOf(folderPath(output)).some((folder) => folders.includes(folder)))
-      throw new InvalidOptionError(flag, output, 'a file outside of the folders of --input');
+      throw new InvalidOptionError(flag, output, 'one outside of the folders of --input');
     const file = fileOf(output, 1);
     if (file === undefined) continue;
     const user = users.get(file);

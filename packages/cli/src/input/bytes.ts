@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol/contract';
-import { FORMAT_BYTES, mayBeOther, refuseOther } from './other-formats.js';
+import { FORMAT_BYTES, isOther, mayBeOther, refuseOther } from './other-formats.js';
 
 /**
  * The bytes of one input: a file, a pipe or standard input. Inputs that are compressed by gzip or zstd are
@@ -70,6 +70,15 @@ export async function checkFormat(path: string, command: string): Promise<void> 
   } finally {
     await file.close();
   }
+}
+
+/**
+ * Whether an input that begins with these bytes is refused, or is not read as they are.
+ * @param binary as of `openBytes`
+ */
+export function isMisread(head: Buffer, binary: boolean): boolean {
+  const hasMark = [UTF8, UTF16LE, UTF16BE].some((mark) => head.indexOf(mark) === 0);
+  return unpackOf(head) !== undefined || isOther(head) || (hasMark && !binary);
 }
 
 /** The command that decompresses bytes that begin so; undefined: they are not compressed. */

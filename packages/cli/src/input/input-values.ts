@@ -14,7 +14,7 @@ export interface InputValues {
   readonly csvHeader?: string;
   /** The files that are written: none of them may be an input. */
   out?: string;
-  failures?: string;
+  outDir?: string;
   joblog?: string;
   badRows?: string;
   json?: boolean;

@@ -8,7 +8,7 @@ import {
   PayloadError,
   PieceworkError,
 } from '@piecework/protocol/contract';
-import { statOf } from '../terminal/file-stat.js';
+import { statIfAny, statOf } from '../terminal/file-stat.js';
 import { say } from '../terminal/print.js';
 import { quoted } from '../terminal/quoted.js';
 import { checkFormat, type InputBytes, openBytes } from './bytes.js';
@@ -108,6 +108,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   #columns: readonly string[] | undefined;
   #required: readonly string[] = [];
   #rows: string | undefined;
+  #delimiter: string | undefined;
   #leaveOut: (one: LeftOut) => unknown = () => {};
   /** The place of the last item. */
   #where = '';
@@ -152,6 +153,28 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     return this.#rows;
   }
 
+  /** The value of `--split`. */
+  get by(): string {
+    return this.#by;
+  }
+
+  /** What separates the fields of the rows of the last input; undefined: there were none. */
+  get delimiter(): string | undefined {
+    return this.#delimiter;
+  }
+
+  /** Whether all of it is in files, so that reading it waits for nobody. */
+  get isInFiles(): boolean {
+    return this.#named.every((path) => {
+      const stat = path === '-' ? undefined : statIfAny(path);
+      return stat !== undefined && (stat.isFile() || stat.isDirectory());
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** With `--bad-rows`: is called, and awaited, with each part that is no item, before the next item is read. */
   onLeftOut(leaveOut: (one: LeftOut) => unknown): void {
     this.#leaveOut = leaveOut;
@@ -169,6 +192,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 
   #onColumns({ names: header, shown }: Columns, delimiter: string): void {
     const by = delimiter === '\t' ? 'tabs' : JSON.stringify(delimiter);
+    this.#delimiter = delimiter;
     this.#rows = `fields are separated by ${by}; ${shown}`;
     if (!header) return;
     const absent = this.#required.find((name) => !header.includes(name));

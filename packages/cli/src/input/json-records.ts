@@ -17,7 +17,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
 /**
  * Each line is a JSON value, which is kept as it is; empty ones are skipped. An input that is nothing but an array in
  * one line is refused: most likely its elements were meant. The first line, if it is an array, therefore waits for the
- * second.
+ * second. An empty line before it says that it is an item.
  */
 export function ndjsonOf(maxPayloadBytes: number): Records {
   const advice = 'an array is read by --split json; ';
@@ -30,7 +30,7 @@ export function ndjsonOf(maxPayloadBytes: number): Records {
         if (!isBad(line) && (line.item as string).trim() === '') continue;
         const record = isBad(line) ? line : lineValue(line, isFirst);
         if (array) yield array;
-        array = !isBad(record) && isFirst && isArray(record) ? record : undefined;
+        array = !isBad(record) && line.number === 1 && isArray(record) ? record : undefined;
         isFirst = false;
         if (!array) yield record;
       }

@@ -109,6 +109,10 @@ export function mayBeOther(head: Buffer): boolean {
   );
 }
 
+/** Whether the bytes are the first of one of these formats. */
+export const isOther = (head: Buffer): boolean =>
+  FORMATS.some(({ magic }) => magic.test(textOf(head)));
+
 /**
  * @param path '-' is standard input
  * @param unpack the command that decompressed it, if it was compressed

@@ -76,7 +76,7 @@ export function checkFit(named: readonly string[], by: string, values: InputValu
   }
   const altered = by === 'files' ? named.map((path) => resolve(path)).find(isAltered) : undefined;
   if (altered !== undefined) throw notUtf8Name(altered);
-  const { out, failures, joblog } = values;
-  const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
-  checkApart(named, { ...outputs, '--bad-rows': badRows });
+  const { out, outDir, joblog } = values;
+  const outputs = { '--out': out, '--joblog': joblog, '--bad-rows': badRows };
+  checkApart(named, { ...outputs, '--out-dir': outDir });
 }

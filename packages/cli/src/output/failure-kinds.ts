@@ -17,7 +17,7 @@ export async function failureKinds(
 }
 
 /** As `failures ID --json --payload` prints it, without the cursor. */
-function failureLine({ index, attempts, crashes, error, payload }: Failure): string {
+export function failureLine({ index, attempts, crashes, error, payload }: Failure): string {
   const shown = payload === undefined ? null : payload;
   return objectLine({ index, attempts, crashes, error, payload: shown });
 }

@@ -135,7 +135,12 @@ export class Output {
   line(given: string | Buffer, shown = '\t'): Promise<void> | undefined {
     const isShown = !this.#file && process.stdout.isTTY;
     const text = isShown ? shownText(given.toString(), shown) : given;
-    this.#batch.push(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, LINE_END]));
+    return this.text(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, LINE_END]));
+  }
+
+  /** Adds text that need not be a line. @throws as `line` */
+  text(text: string | Buffer): Promise<void> | undefined {
+    this.#batch.push(text);
     this.#batchSize += text.length;
     if (this.#failed || this.#batchSize >= BATCH) return this.flush();
     this.#soon ??= setTimeout(() => void this.flush().catch(() => {}), SOON_MS);

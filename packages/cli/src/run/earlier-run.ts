@@ -115,10 +115,10 @@ export async function setLimit(
 export function lostRun(
   error: unknown,
   id: string,
-  { out, joblog }: RunFiles,
+  { out, outDir, joblog }: RunFiles,
 ): PieceworkError | undefined {
   if (!(error instanceof LostError)) return undefined;
-  const names = [out, joblog].flatMap((file) => (file?.isFile ? [file.name] : []));
+  const names = [out, outDir, joblog].flatMap((file) => (file?.isFile ? [file.name] : []));
   const move = names.length > 0 ? `move ${names.join(' and ')} away, then ` : '';
   const message = `run ${id} is no longer on the server, which may have lost it (a restart without its data, a failover, deleted keys), and cannot continue; to run all of it from the start, ${move}give the same command again`;
   return new PieceworkError(message, { code: error.code });

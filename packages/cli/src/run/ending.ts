@@ -20,12 +20,14 @@ export interface Ending {
 
 /**
  * What stays in Redis of a request that has ended, on a Redis that outlives the run; undefined when nobody needs it.
+ * @param cut why an output does not have all results, if it does not
  * @param wrong why the run fails although the request ended, if it does
  */
 export function keptAfter(
   id: string,
   values: RunValues,
-  { outcome, cut }: Ending,
+  { outcome }: Pick<Ending, 'outcome'>,
+  cut: OutputError | undefined,
   wrong: unknown,
 ): Kept | undefined {
   const { status, counts } = outcome;

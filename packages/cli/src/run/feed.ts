@@ -2,9 +2,9 @@ import type { OpenRequest } from '@piecework/producer';
 import { AbortError, pause, SealedError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import type { Input } from '../input/input.js';
-import type { BadRows } from '../output/bad-rows.js';
 import { say } from '../terminal/print.js';
 import { LossWarning } from '../work/loss-warning.js';
+import type { RunFiles } from './files.js';
 import type { RunValues } from './values.js';
 
 /** How often it is checked whether all sub-requests that were appended have been run, in ms. */
@@ -13,8 +13,8 @@ const IDLE_CHECK_MS = 200;
 /**
  * Appends all items and seals the request. When an item or an input is wrong, it waits until the sub-requests before it
  * have been run and then cancels the request: a sealed request would seem to have all of its input.
- * Records that are no items go to `badRows`, if there is one. When an earlier run has appended all items, the input is
- * read for them only.
+ * Records that are no items go to `badRows`, and all items to `outDir`, if there is one. When an earlier run has appended
+ * all items, the input is read for these only.
  * @returns the error of the item or input, if there was one
  */
 export async function feed(
@@ -23,13 +23,13 @@ export async function feed(
   handle: RequestHandle,
   { json, exec }: Pick<RunValues, 'json' | 'exec'>,
   stopping: AbortSignal,
-  badRows: BadRows | undefined,
+  { badRows, outDir }: Pick<RunFiles, 'badRows' | 'outDir'>,
 ): Promise<unknown> {
-  if (open.allIn && !badRows) return undefined;
+  if (open.allIn && !badRows && !outDir) return undefined;
   const warning = json || exec !== undefined ? undefined : new LossWarning(items);
   items.onLeftOut((one) => badRows?.add(one));
   try {
-    for await (const item of items) {
+    for await (const item of outDir?.noting(items) ?? items) {
       if (stopping.aborted) return undefined;
       if (open.allIn) continue;
       warning?.check(item);

@@ -6,6 +6,7 @@ import { type Kept, keptLines } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
 import { print, say } from '../terminal/print.js';
 import type { Left } from './files.js';
+import { type Filled, filledJson, filledLines } from './fill-out-dir.js';
 
 /** How a run ended, and where its results and failures are. */
 export interface RunEnd extends Left {
@@ -14,6 +15,7 @@ export interface RunEnd extends Left {
   readonly tookMs: number;
   /** Why `--out` does not have all results. */
   readonly cut: OutputError | undefined;
+  readonly filled: Filled | undefined;
   /** The records that were left out. */
   readonly badRows: BadRows | undefined;
   /** Further remarks, such as slots that were idle. */
@@ -42,20 +44,25 @@ export interface RunStop {
   readonly tookMs: number;
   /** Whether its input was not read to the end yet. */
   readonly isOpen: boolean;
+  readonly filled: Filled | undefined;
 }
 
 /** Reports how far a run that was stopped has come. */
-export function reportStopped({ kept, counts, tookMs, isOpen }: RunStop, json: boolean): void {
+export function reportStopped(
+  { kept, counts, tookMs, isOpen, filled }: RunStop,
+  json: boolean,
+): void {
   const { id } = kept;
   if (json) {
     const took = Math.round(tookMs);
-    print(JSON.stringify({ id, status: 'stopped', counts, tookMs: took, kept: true }));
+    const stop = { id, status: 'stopped', counts, tookMs: took, kept: true, ...filledJson(filled) };
+    print(JSON.stringify(stop));
     return;
   }
   const { total, succeeded, failed } = counts;
   const done = `${number(succeeded)} succeeded, ${number(failed)} failed`;
   say(`stopped: ${done} of ${number(total)}${isOpen ? ' so far' : ''} in ${prettyMs(tookMs)}`);
-  for (const line of keptLines(kept)) say(line);
+  for (const line of [...filledLines(filled), ...keptLines(kept)]) say(line);
 }
 
 function jsonOf(end: RunEnd) {
@@ -71,6 +78,7 @@ function jsonOf(end: RunEnd) {
       note: notes.length > 0 ? notes.join('; ') : undefined,
       kept: kept !== undefined,
     },
+    ...filledJson(end.filled),
     ...leftOutJson(badRows),
   };
 }
@@ -84,9 +92,11 @@ function linesOf(end: RunEnd): string[] {
   const kindsLeft = others.length === 1 ? '1 other kind' : `${number(others.length)} other kinds`;
   if (count > 0) lines.push(`  … and ${kindsLeft}: ${number(count)} ×`);
   if (failuresFile) lines.push(`all failures: ${failuresFile}`);
+  lines.push(...filledLines(end.filled));
   if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
   if (resultsFile) lines.push(`all results: ${resultsFile}`);
-  else if (cut && !kept) lines.push('no other folder had room for the results: they are lost');
+  else if ((cut || end.filled?.cut) && !kept)
+    lines.push('no other folder had room for the results: they are lost');
   const leftOut = leftOutLine(badRows);
   if (leftOut) lines.push(leftOut);
   lines.push(...notes);

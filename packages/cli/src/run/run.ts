@@ -21,6 +21,7 @@ import {
 import { aborted, type Ending, keptAfter, lastStatus, withoutWorkers } from './ending.js';
 import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
+import { aboutRun, type Filled, fillOutDir, type RunStanding, stoppedAt } from './fill-out-dir.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
 import { freeLeftovers } from './leftovers.js';
 import { isNamed, type Named } from './named-run.js';
@@ -245,6 +246,7 @@ class Run {
     if (!again && this.#outlives && !this.#values.json)
       say(`${handle.id} begins; follow it: piecework top --queue ${this.#values.queue}`);
     if (again && !isComplete) await setLimit(handle, this.#asked.limit);
+    await this.#files.outDir?.begin(aboutRun(handle.id, this.#values, this.#items, this.#asked));
     if (retries) await handle.redrive();
     await this.#files.out?.begin(again);
     await this.#files.joblog?.begin(again);
@@ -263,7 +265,7 @@ class Run {
             reject(error);
           });
         // The run does not wait for a person, or a program, that still writes items.
-        this.#items.close();
+        if (!this.#files.outDir || !this.#items.isInFiles) this.#items.close();
       });
     });
     const { json, out } = this.#values;
@@ -276,7 +278,7 @@ class Run {
     const quiet = json || (out === '-' && process.stdout.isTTY);
     const parts = [
       handle.completion({ signal }),
-      feed(this.#items, open, handle, this.#values, this.#stopping.signal, this.#files.badRows),
+      feed(this.#items, open, handle, this.#values, this.#stopping.signal, this.#files),
       writing.results,
       writing.joblog,
       quiet ? undefined : showProgress(handle.progress({ signal })),
@@ -330,11 +332,13 @@ class Run {
    * @throws ConnectionError when Redis does not answer soon
    */
   async #stopped(handle: RequestHandle): Promise<number> {
-    const { counts, status } = await lastStatus(handle);
+    const status = await lastStatus(handle);
     const kept = this.#unended(handle.id);
     this.#kept = kept;
-    const isOpen = status === 'open';
-    reportStopped({ kept, counts, tookMs: this.#tookMs, isOpen }, this.#values.json);
+    const filled = await this.#fill(handle, stoppedAt(status));
+    const isOpen = status.status === 'open';
+    const { counts } = status;
+    reportStopped({ kept, counts, tookMs: this.#tookMs, isOpen, filled }, this.#values.json);
     if (this.#lost !== undefined) throw this.#lost;
     return codeOf(this.#stoppedBy ?? 'SIGINT');
   }
@@ -344,25 +348,27 @@ class Run {
     const { outcome, cut, logCut } = ending;
     const { status, counts } = outcome;
     const wrong = this.#lost ?? ending.wrong;
-    if (this.#outlives) this.#kept = keptAfter(handle.id, this.#values, ending, wrong);
+    const filled = await this.#fill(handle, outcome);
+    const anyCut = cut ?? filled?.cut;
+    if (this.#outlives) this.#kept = keptAfter(handle.id, this.#values, ending, anyCut, wrong);
     const tookMs = this.#tookMs;
     const slots = this.#fleet ? this.#unused(counts.total) : undefined;
     const discarded = this.#discarded ? DISCARDED : undefined;
     const notes = [slots, discarded].filter((one) => one !== undefined);
-    const files = this.#files;
-    const { badRows } = files;
-    const left = await leave(handle, {
-      files,
-      cut,
-      outlives: this.#outlives,
-      failed: counts.failed > 0,
-    });
+    const { badRows } = this.#files;
+    const ended = { written: filled?.written, cut: anyCut, outlives: this.#outlives };
+    const left = await leave(handle, { ...ended, failed: counts.failed > 0 });
     this.#reported = true;
-    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept, badRows };
+    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept, badRows, filled };
     reportRun({ ...end, notes, ...left }, this.#values.json);
     if (wrong !== undefined) throw wrong;
     if (status === 'cancelled' && this.#stoppedBy) return codeOf(this.#stoppedBy);
-    return status === 'succeeded' && !cut && !logCut && !badRows?.count ? 0 : 1;
+    return status === 'succeeded' && !anyCut && !logCut && !badRows?.count ? 0 : 1;
+  }
+
+  #fill(handle: RequestHandle, standing: RunStanding): Promise<Filled | undefined> {
+    const [files, items, values] = [this.#files, this.#items, this.#values];
+    return fillOutDir(handle, { files, items, values }, standing);
   }
 
   /** After an error: rescues results and says what stays in Redis. @returns the error to throw */

@@ -16,7 +16,7 @@ export interface RunValues extends RequestOptions, InputValues, WorkValues {
   dryRun: boolean;
   out?: string;
   format?: ResultFormat;
-  failures?: string;
+  outDir?: string;
   joblog?: string;
   badRows?: string;
   timing: boolean;

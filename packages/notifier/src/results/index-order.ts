@@ -24,6 +24,7 @@ export async function* inIndexOrder<Result>(
   }: { failed: boolean; from: number; bufferBytes: number; jsonText: boolean },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
   const buffer = new ReorderBuffer(from, bufferBytes);
+  let end = 0;
   for (let pass = 1; pass <= 2; pass += 1) {
     const seen = new SeenOutcomes();
     buffer.lost = false;
@@ -32,6 +33,7 @@ export async function* inIndexOrder<Result>(
         for (const item of items) {
           seen.add(item, position);
           if (item.kind === 'redriven') continue;
+          end = Math.max(end, item.index + 1);
           buffer.offer(item, position, item.kind === 'succeeded' || failed);
           if (item.index === buffer.next)
             yield* ready<Result>(buffer, reader, { bufferBytes, jsonText });
@@ -44,7 +46,8 @@ export async function* inIndexOrder<Result>(
     // cure: results are read again in the order of the items
     if (missing === 0 && !seen.mayLackEarlier && !buffer.lost) break;
   }
-  buffer.end(reader.total);
+  // Of a request that still runs, a reader that does not wait gets what is behind such an index, too.
+  buffer.end(Math.max(end, reader.total));
   yield* ready<Result>(buffer, reader, { bufferBytes, jsonText });
 }
 

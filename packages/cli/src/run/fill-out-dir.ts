@@ -1,0 +1,114 @@
+import { resolve } from 'node:path';
+import type { RequestStatus } from '@piecework/notifier';
+import type { RequestOptions } from '@piecework/producer';
+import type { RequestHandle } from 'piecework';
+import type { Input } from '../input/input.js';
+import type { ListedFile } from '../out-dir/item-files.js';
+import type { About, Standing, Written } from '../out-dir/out-dir.js';
+import { OutputError } from '../output/output.js';
+import { quoted } from '../terminal/quoted.js';
+import type { RunFiles } from './files.js';
+import type { RunValues } from './values.js';
+
+/** What became of `--out-dir`. */
+export interface Filled {
+  readonly name: string;
+  /** Present when all of it was written. */
+  readonly written: Written | undefined;
+  /** Why it was not. */
+  readonly cut: OutputError | undefined;
+  /** Whether the same command continues the run. */
+  readonly continues: boolean;
+}
+
+interface Parts {
+  readonly files: RunFiles;
+  readonly items: Input;
+  readonly values: RunValues;
+}
+
+export type RunStanding = Omit<Standing, 'badRecords'>;
+
+/** What the manifest says of a run. */
+export function aboutRun(
+  id: string,
+  values: RunValues,
+  items: Input,
+  asked: RequestOptions,
+): About {
+  const { queue, handler, exec } = values;
+  const input = items.paths.map((path) => (path === '-' ? path : resolve(path)));
+  const { id: _, ...options } = asked;
+  return { id, queue, input, split: items.by, options: { handler, exec, ...options } };
+}
+
+/** Writes `--out-dir`, if there is one. @throws as `results` */
+export async function fillOutDir(
+  handle: RequestHandle,
+  { files, items, values }: Parts,
+  { status, endReason, generation, counts }: RunStanding,
+): Promise<Filled | undefined> {
+  const { outDir, badRows } = files;
+  if (!outDir) return undefined;
+  const continues = status === 'stopped';
+  const { name } = outDir;
+  try {
+    const end = { status, endReason, generation, counts, badRecords: badRows?.count };
+    const written = await outDir.write(handle, items, values, end);
+    return { name, written, cut: undefined, continues };
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    return { name, written: undefined, cut: error, continues };
+  }
+}
+
+/** How far a run that can be continued has come. */
+export const stoppedAt = ({ counts, generation }: RequestStatus): RunStanding => ({
+  ...{ status: 'stopped', endReason: undefined, generation, counts },
+});
+
+const number = (n: number) => n.toLocaleString('en-US');
+
+const AGAIN = 'the same command runs them again, with another --out-dir and no --id, and with';
+
+/** What is in the folder, and how to run the rest of it. */
+export function filledLines(filled: Filled | undefined): string[] {
+  if (!filled) return [];
+  const { name, written, cut, continues } = filled;
+  if (cut) return [`--out-dir ${name} is not complete: ${cut.message}`];
+  if (!written) return [];
+  const { counts, failed, pending, isCut } = written;
+  const again = [
+    ...rerunLines(name, 'what failed', failed),
+    ...rerunLines(name, 'what is pending', pending),
+  ];
+  return [
+    `${name}: ${number(counts.succeeded)} succeeded, ${number(counts.failed)} failed, ${number(counts.pending)} pending (manifest.json)`,
+    ...(continues || again.length === 0 ? [] : [AGAIN, ...again]),
+    ...(isCut ? ['the input was not read to its end: the rest is in none of these files'] : []),
+  ];
+}
+
+/** A line for each `--split`: nearly always one. */
+function rerunLines(folder: string, what: string, files: readonly ListedFile[]): string[] {
+  const splits = [...new Set(files.map(({ split }) => split))];
+  const lines = splits.map((split) => {
+    const names = files.filter((file) => file.split === split).map((file) => file.name);
+    const paths = names.map((file) => quoted(`${folder.replace(/\/$/, '')}/${file}`)).join(' ');
+    return `  ${what}: --input ${paths} --split ${quoted(split ?? '')}`;
+  });
+  const unreadable = files.find((file) => file.unreadable !== undefined);
+  return [
+    ...lines,
+    ...(unreadable
+      ? [`but ${unreadable.name} cannot be an --input: ${unreadable.unreadable}`]
+      : []),
+  ];
+}
+
+/** The same as fields of JSON. */
+export function filledJson(filled: Filled | undefined): Record<string, unknown> {
+  if (!filled) return {};
+  const { name, written, cut } = filled;
+  return { outDir: name, outDirCounts: written?.counts, outDirError: cut?.message };
+}
