@@ -48,7 +48,8 @@ export function rowsOf(options: RowsOptions): Records {
         continue;
       }
       const { fields, number } = row;
-      if (isFirst) checkFirst(fields, `line ${number}`, kind, read);
+      // One name says that there is one column.
+      if (isFirst && columns?.width !== 1) checkFirst(fields, `line ${number}`, kind, read);
       const isHeader = isFirst && header === undefined;
       isFirst = false;
       if (!columns) {

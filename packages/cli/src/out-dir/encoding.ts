@@ -15,6 +15,8 @@ export interface Encoding {
   readonly split: string;
   /** The text of the next item, with what stands before it; undefined: it needs a file of its own. */
   next(item: JsonText): string | Buffer | undefined;
+  /** Why a reader refuses the items that begin so. */
+  readonly unreadable?: string | undefined;
   /** What stands behind the last item. */
   readonly end: string;
 }
@@ -121,12 +123,16 @@ function rows(
 ): Encoding {
   const delimiter = kind === 'tsv' ? '\t' : (given ?? read ?? ',');
   let names: readonly string[] | undefined;
+  let unreadable: string | undefined;
   const lineOfRow = (fields: readonly string[]) =>
     kind === 'tsv'
       ? lineOf(fields.join(delimiter))
       : `${fields.map((field) => quoted(field, delimiter)).join(delimiter)}\n`;
   return {
     ...{ split: kind, end: '' },
+    get unreadable() {
+      return unreadable;
+    },
     next({ value }) {
       const item = value as readonly string[] | Readonly<Record<string, string>>;
       const isFirst = names === undefined;
@@ -139,6 +145,9 @@ function rows(
         : names.map((name) => (item as Record<string, string>)[name] ?? '');
       const row = lineOfRow(fields);
       if (!isFirst) return row;
+      const isOdd =
+        /\r/.test(fields.join('')) || (header === 'none' && /^[^\t]*[,;|][^\t]*$/.test(row));
+      if (kind === 'tsv' && header !== undefined && isOdd) unreadable = ODD_ROW;
       const whole = header === undefined ? lineOfRow(names) + row : row;
       const isUnsure = given === undefined && (delimiter !== ',' || names.length === 1);
       const isSep = /^"?sep=/i.test(whole);
@@ -146,6 +155,8 @@ function rows(
     },
   };
 }
+
+const ODD_ROW = 'its first row looks like one that is separated in another way';
 
 /** A field by RFC 4180. */
 const quoted = (field: string, delimiter: string) =>

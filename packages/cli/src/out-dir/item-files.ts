@@ -34,7 +34,7 @@ export class ItemFiles {
     | undefined;
   /** The first bytes of the file, which are not written yet. */
   #head: Buffer | undefined;
-  #unreadable = false;
+  #misread = false;
   #count = 0;
   /** Number of payloads. */
   total = 0;
@@ -95,7 +95,7 @@ export class ItemFiles {
     if (!head) return;
     this.#head = undefined;
     const misread = isMisread(head, this.#binary);
-    this.#unreadable = misread && this.#binary;
+    this.#misread = misread && this.#binary;
     await this.#file?.output.text(misread && !this.#binary ? Buffer.concat([MARK, head]) : head);
   }
 
@@ -105,9 +105,8 @@ export class ItemFiles {
     if (encoding.end !== '') await this.#put(encoding.end);
     await this.#putHead();
     await output.close();
-    const { split } = encoding;
-    const unreadable = this.#unreadable ? { unreadable: UNREADABLE } : {};
-    this.#files.push({ name, count: this.#count, split, ...unreadable });
+    const { split, unreadable = this.#misread ? UNREADABLE : undefined } = encoding;
+    this.#files.push({ name, count: this.#count, split, ...(unreadable ? { unreadable } : {}) });
     this.#file = undefined;
     this.#count = 0;
   }
