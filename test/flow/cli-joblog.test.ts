@@ -38,7 +38,7 @@ describe('the joblog', () => {
     for (const [flag, args] of [
       ['--joblog', ['--out', at('ahead'), '--joblog', at('nothing-yet')]],
       ['--joblog', ['--out', at('old'), '--joblog', at('hard')]],
-      ['--failures', ['--out', at('old'), '--failures', at('hard')]],
+      ['--bad-rows', ['--out', at('old'), '--bad-rows', at('hard')]],
       ['--out', ['--out', at('same-words')]],
     ] as const) {
       const { code, stderr } = await run('run', '--input', input, '--exec', 'true', ...args);

@@ -160,11 +160,11 @@ const PLACES: readonly Case[] = [
   [run('--out', '.'), 2, /^--out: "\." is not allowed; .*it is a folder\)$/],
   [run('--out', 'no/such/out'), 2, /^--out: .*its folder does not exist\)$/],
   [run('--out', 'in.txt/out'), 2, /^--out: .*its folder is not a folder\)$/],
-  [run('--out', 'new.out', '--failures', '.'), 2, /^--failures: "\." is not allowed; /],
+  [run('--out', 'new.out', '--out-dir', '.'), 2, /^--out-dir: "\." is not allowed; /],
   [
-    run('--out', 'a.out', '--failures', 'a.out'),
+    run('--out', 'a.out', '--joblog', 'a.out'),
     2,
-    /^--failures: .*allowed: another file than that of --out$/,
+    /^--joblog: .*allowed: another file than that of --out$/,
   ],
   [['results', 'nobody', '--out', 'new.out'], 1, /^no request nobody is known: /],
   [['results', 'nobody', '--out', 'kept.txt'], 1, /^no request nobody is known: /],
@@ -381,7 +381,7 @@ test('the help has the defaults of its command', async () => {
   expect(ofRun).toMatch(/--queue <name> name of the queue \(default: run-ID, or a new one\)/);
   expect(ofWorker).toMatch(/--queue <name> name of the queue \(default: req\)/);
   expect(ofRun).toMatch(
-    /--results <how> keep the results in Redis, or discard them \(default: keep with --out or --joblog, else discard\)/,
+    /--results <how> keep the results in Redis, or discard them \(default: keep with --out, --out-dir or --joblog, else discard\)/,
   );
   expect(ofRun).toMatch(
     /--log-level <level> lowest level that is logged on standard error \(default: warn\)/,

@@ -180,7 +180,7 @@ describe('inputs and outputs', () => {
 
   test('may be one device', async ({ commandLine: { run, file } }) => {
     const input = await file('in', '1\n');
-    const nowhere = ['--out', '/dev/null', '--failures', '/dev/null'];
+    const nowhere = ['--out', '/dev/null', '--joblog', '/dev/null'];
     const ended = await run('run', '--input', input, '--exec', 'cat', ...nowhere);
     expect(ended.code, ended.stderr).toBe(0);
   });
@@ -210,7 +210,7 @@ describe('inputs and outputs', () => {
         '--joblog: "log" is not allowed; allowed: another file than that of --out',
       ],
       ['--input in --out new --joblog here/new', '--joblog: "here/new"'],
-      ['--input in --out new --failures new-link', '--failures: "new-link"'],
+      ['--input in --out new --bad-rows new-link', '--bad-rows: "new-link"'],
       [
         '--input in --out loop',
         '--out: "loop" is not allowed; allowed: a file that can be written',

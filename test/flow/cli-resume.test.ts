@@ -342,7 +342,7 @@ test('--resume begins no new run, and a file that is not empty is not overwritte
   for (const flag of ['--out', '--joblog']) {
     const begun = await run(...work, flag, out);
     expect(begun.code).toBe(2);
-    expect(begun.stderr).toContain('a new or empty file, as this run begins from the start');
+    expect(begun.stderr).toContain('a new or empty one, as this run begins from the start');
   }
   const ownRedis = await runCli([...work, '--out', out]);
   expect([ownRedis.code, ownRedis.stderr]).toEqual([

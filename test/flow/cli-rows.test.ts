@@ -374,6 +374,6 @@ describe('--bad-rows', () => {
     const anew = await run(...args.toSpliced(args.indexOf('--out'), 4));
     expect(anew.code).toBe(2);
     expect(anew.stderr).toContain('--bad-rows: ');
-    expect(anew.stderr).toContain('a new or empty file');
+    expect(anew.stderr).toContain('a new or empty one');
   });
 });

@@ -40,7 +40,7 @@ test('an output that cannot be written ends a command before it has begun, in on
   const missing = join(folder, 'no', 'such', 'folder');
   const commands = [
     ['run', ...work, '--out', folder],
-    ['run', ...work, '--failures', missing],
+    ['run', ...work, '--out-dir', missing],
     ['submit', '--input', input, '--wait', '--out', missing],
     ['results', 'some-id', '--out', missing],
   ];
@@ -115,25 +115,6 @@ describe('a run in which something failed', () => {
         { name: 'ExitError', message: 'exit code 3: no 0', count: 12, indexes: [0, 1, 2] },
       ],
     });
-  });
-
-  test('writes every failure with its payload into --failures, and nothing else into --out', async ({
-    commandLine,
-  }) => {
-    const { file, folder, run } = commandLine;
-    const input = await file('many.txt', lines(20));
-    const failures = join(folder, 'failures.ndjson');
-    const work = ['--handler', await twoKinds(commandLine)];
-    const { stderr } = await run('run', '--input', input, ...work, '--failures', failures);
-    expect(stderr).toContain(`all failures: ${failures}`);
-    const written = jsonLines<{ index: number }>(await readFile(failures, 'utf8'));
-    expect(written.map(({ index }) => index)).toEqual([0, 3, 6, 9, 10, 12, 15, 18]);
-    expect(written[4]).toEqual({
-      ...{ index: 10, attempts: 1, crashes: 0, payload: '10' },
-      error: { name: 'TypeError', message: 'odd', stack: expect.any(String) },
-    });
-    const same = await run('run', '--input', input, ...work, '--failures', 'x', '--out', './x');
-    expect(same.code).toBe(2);
   });
 
   test('without failures leaves nothing behind', async ({ commandLine: { file, run } }) => {

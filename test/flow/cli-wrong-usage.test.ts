@@ -166,7 +166,7 @@ test('refuses a split that does not fit the input, and results that are discarde
     ['submit', '--input', '-', '--split', 'files'],
     ['submit', '--input', '-', '--input', '-'],
     ['run', '--input', `${folder}*.test.ts`, '--exec', 'cat', '--out', input],
-    ['run', '--input', input, '--exec', 'cat', '--failures', input],
+    ['run', '--input', input, '--exec', 'cat', '--joblog', input],
     ['submit', '--input', `${folder}*.none`],
     ['submit', '--input', input, '--split', 'csv', '--binary'],
     ['submit', '--input', input, '--split', 'chunk:2', '--batch', '2'],

@@ -295,7 +295,7 @@ describe.skipIf(!isRoot)(
       await writeFile(join(folder, 'target'), 'as it was');
     });
 
-    test.for(['--out', '--failures', '--joblog'])(
+    test.for(['--out', '--bad-rows', '--joblog'])(
       'is none of another user, and no link of his: %s',
       async (flag) => {
         await writeFile(join(shared, 'file'), 'as it was');

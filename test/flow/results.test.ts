@@ -253,6 +253,20 @@ describe('results while they are being written', () => {
     },
   );
 
+  test.for([1, 1_000_000])(
+    'that are there come in the order of the items, if nobody waits for the others: buffer of %i bytes',
+    async (bufferBytes, { flow }) => {
+      const request = await held(flow, 20);
+      await settle(request, [12, 2, 19, 5], { each: 1, failing: [5] });
+      const options = { order: 'index', failed: true, wait: false, bufferBytes } as const;
+      const results = notifierOf(flow).results(request.scene.id, options);
+      const there = [succeeded(2), failed(5), succeeded(12), succeeded(19)];
+      expect((await all(results)).map(said)).toEqual(there);
+      expect(results.outcome).toBeUndefined();
+      await request.scene.request.cancel(request.scene.generation);
+    },
+  );
+
   test('are not delayed by failures that were not asked for', async ({ flow }) => {
     const request = await held(flow, 3);
     const items = notifierOf(flow).results(request.scene.id, { order: 'index' });

@@ -31,8 +31,9 @@ export interface ResultsOptions extends WaitOptions {
   /** Whether each value is given as a JsonText, the stored text unchanged, instead of parsed. @default false */
   readonly jsonText?: boolean | undefined;
   /**
-   * Whether the iteration waits for the end of the request. `false`: it ends behind the last result that is there now;
-   * `outcome` stays undefined unless the request is complete. @default true
+   * Whether the iteration waits for the end of the request. `false`: it ends behind the last result that is there now,
+   * and in the order 'index' leaves out what has none yet; `outcome` stays undefined unless the request is complete.
+   * @default true
    */
   readonly wait?: boolean | undefined;
 }
