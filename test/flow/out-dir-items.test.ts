@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { itemFormatOf } from '../../packages/cli/dist/folder/encoding.js';
+import { ItemFiles } from '../../packages/cli/dist/folder/item-files.js';
 import { openInput } from '../../packages/cli/dist/input/input.js';
 import { jsonTextOf } from '../../packages/cli/dist/json/json-parts.js';
-import { itemFormatOf } from '../../packages/cli/dist/out-dir/encoding.js';
-import { ItemFiles } from '../../packages/cli/dist/out-dir/item-files.js';
 
 /*
  * Items that `--out-dir` writes are read again as the same items, with the same flags.

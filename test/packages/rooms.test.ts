@@ -20,7 +20,7 @@ const floors: Record<string, readonly string[]> = {
     'json',
     'input',
     'output',
-    'out-dir',
+    'folder',
     'exec',
     'work',
     'flags',

@@ -1,7 +1,7 @@
 import type { FailureKind, ResultsOptions } from '@piecework/notifier';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { RequestHandle } from 'piecework';
-import { OutDir, type Written } from '../out-dir/out-dir.js';
+import { OutDir, type Written } from '../folder/out-dir.js';
 import { BadRows } from '../output/bad-rows.js';
 import { failureKinds } from '../output/failure-kinds.js';
 import { Output, type OutputError, writeResults } from '../output/output.js';

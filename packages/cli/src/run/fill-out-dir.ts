@@ -2,9 +2,9 @@ import { resolve } from 'node:path';
 import type { RequestStatus } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
 import type { RequestHandle } from 'piecework';
+import type { ListedFile } from '../folder/item-files.js';
+import type { About, Standing, Written } from '../folder/out-dir.js';
 import type { Input } from '../input/input.js';
-import type { ListedFile } from '../out-dir/item-files.js';
-import type { About, Standing, Written } from '../out-dir/out-dir.js';
 import { OutputError } from '../output/output.js';
 import { quoted } from '../terminal/quoted.js';
 import type { RunFiles } from './files.js';
@@ -82,28 +82,23 @@ export function filledLines(filled: Filled | undefined): string[] {
     ...rerunLines(name, 'what failed', failed),
     ...rerunLines(name, 'what is pending', pending),
   ];
+  const unreadable = [...failed, ...pending].filter((file) => file.unreadable !== undefined);
   return [
     `${name}: ${number(counts.succeeded)} succeeded, ${number(counts.failed)} failed, ${number(counts.pending)} pending (manifest.json)`,
     ...(continues || again.length === 0 ? [] : [AGAIN, ...again]),
+    ...unreadable.map((file) => `${file.name} cannot be an --input: ${file.unreadable}`),
     ...(isCut ? ['the input was not read to its end: the rest is in none of these files'] : []),
   ];
 }
 
 /** A line for each `--split`: nearly always one. */
 function rerunLines(folder: string, what: string, files: readonly ListedFile[]): string[] {
-  const splits = [...new Set(files.map(({ split }) => split))];
-  const lines = splits.map((split) => {
-    const names = files.filter((file) => file.split === split).map((file) => file.name);
+  const readable = files.filter((file) => file.unreadable === undefined);
+  return [...new Set(readable.map(({ split }) => split))].map((split = '') => {
+    const names = readable.filter((file) => file.split === split).map((file) => file.name);
     const paths = names.map((file) => quoted(`${folder.replace(/\/$/, '')}/${file}`)).join(' ');
-    return `  ${what}: --input ${paths} --split ${quoted(split ?? '')}`;
+    return `  ${what}: --input ${paths} --split ${quoted(split)}`;
   });
-  const unreadable = files.find((file) => file.unreadable !== undefined);
-  return [
-    ...lines,
-    ...(unreadable
-      ? [`but ${unreadable.name} cannot be an --input: ${unreadable.unreadable}`]
-      : []),
-  ];
 }
 
 /** The same as fields of JSON. */
