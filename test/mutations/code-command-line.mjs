@@ -58,6 +58,17 @@ export const codeCommandLine = [
     change: 'always',
   },
   {
+    cure: 'files of an earlier stop go before the run continues',
+    test: 'test/flow/cli-out-dir.test.ts',
+    name: 'by kill -9 is continued into the same folder',
+  },
+  {
+    cure: 'what a stopped run has not read is pending',
+    test: 'test/flow/cli-out-dir.test.ts',
+    name: 'by Ctrl-C: what succeeded, failed and is pending is the input, each once: --window 20',
+    change: 'always',
+  },
+  {
     cure: 'entries of ended workers of the last run are freed',
     test: 'test/flow/cli-resume.test.ts',
     name: 'continues at once with programs as well, when they have ended',

@@ -103,8 +103,8 @@ export class OutDir {
   /** Marks the folder as that of a request, and removes the files of its earlier runs. @throws InvalidOptionError */
   async begin(about: About): Promise<void> {
     this.#about = about;
-    // Before their items can run once more.
     await this.#manifest({ status: 'running' });
+    // cure: files of an earlier stop go before the run continues
     for (const name of await readdir(this.name))
       if (OURS.test(name)) await rm(join(this.name, name), { force: true });
     const items = join(this.name, ITEMS);

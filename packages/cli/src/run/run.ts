@@ -265,6 +265,7 @@ class Run {
             reject(error);
           });
         // The run does not wait for a person, or a program, that still writes items.
+        // cure: what a stopped run has not read is pending
         if (!this.#files.outDir || !this.#items.isInFiles) this.#items.close();
       });
     });
