@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
+import { OutDir } from '../../packages/cli/dist/folder/out-dir.js';
 import { cli, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
@@ -396,6 +397,18 @@ test('a folder that cannot be used is refused before anything runs', async ({ co
     expect.stringContaining('one outside of the folders of --input'),
   ]);
   expect((await readdir(folder)).sort()).toEqual(['in.txt', 'others', 'ran', 'used']);
+});
+
+test('a folder in which two runs begin at once is that of the first', async ({
+  commandLine: { folder },
+}) => {
+  const dir = join(folder, 'dir');
+  const [one, other] = [await OutDir.open(dir, undefined), await OutDir.open(dir, undefined)];
+  const about = { queue: 'req', input: [], split: 'lines', options: {} };
+  await one.begin({ ...about, id: 'one' });
+  await expect(other.begin({ ...about, id: 'other' })).rejects.toThrow('has the files of one');
+  await Promise.all([one.close(), other.close()]);
+  expect(await readManifest(dir)).toMatchObject({ id: 'one', status: 'running' });
 });
 
 test('a folder of a run that is no longer there is not overwritten', async ({ commandLine }) => {

@@ -102,6 +102,9 @@ export class OutDir {
 
   /** Marks the folder as that of a request, and removes the files of its earlier runs. @throws InvalidOptionError */
   async begin(about: About): Promise<void> {
+    // Another run may have begun in it since it was opened.
+    if (!this.#isOld && existsSync(join(this.name, MANIFEST)))
+      await expectOurs(this.name, [MANIFEST], undefined);
     this.#about = about;
     await this.#manifest({ status: 'running' });
     // cure: files of an earlier stop go before the run continues
