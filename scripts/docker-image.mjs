@@ -37,12 +37,12 @@ function run(cwd, command, args) {
   );
 }
 
-/** The folders of the command line and of all packages of ours that it needs. */
+/** The folders of the command line and of all packages of ours that it needs or, as the dashboard, can use. */
 function shipped(name = '@piecework/cli', found = new Map()) {
   const folder = join(root, 'packages', name.replace('@piecework/', ''));
   found.set(name, folder);
-  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  for (const one of Object.keys(dependencies ?? {}))
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  for (const one of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
     if (/^(@piecework\/|piecework$)/.test(one) && !found.has(one)) shipped(one, found);
   return [...found.values()];
 }

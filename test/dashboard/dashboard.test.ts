@@ -8,14 +8,14 @@ import { Redis } from 'ioredis';
 import { IdQueue, Piecework, RetryQueue, Worker } from 'piecework';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { ChartNews } from '../../packages/dashboard/dist/data/chart-news.js';
-import { sum, verdictsOf } from '../../packages/dashboard/dist/data/overview.js';
-import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
-import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.js';
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
-import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
-import { search } from '../../packages/dashboard/dist/data/search.js';
-import { workersView } from '../../packages/dashboard/dist/data/workers.js';
-import { endsAt, timeLeft } from '../../packages/dashboard/dist/shape/format.js';
+import { sum, verdictsOf } from '../../packages/views/dist/data/overview.js';
+import { Addresses, Privacy } from '../../packages/views/dist/data/private.js';
+import { RequestIndex } from '../../packages/views/dist/data/request-index.js';
+import type { Chart } from '../../packages/views/dist/data/samples.js';
+import { search } from '../../packages/views/dist/data/search.js';
+import { workersView } from '../../packages/views/dist/data/workers.js';
+import { endsAt, timeLeft } from '../../packages/views/dist/shape/format.js';
 import type {
   BesideView,
   ChartView,
@@ -24,7 +24,7 @@ import type {
   RequestsView,
   RequestView,
   ResultsPage,
-} from '../../packages/dashboard/dist/shape/views.js';
+} from '../../packages/views/dist/shape/views.js';
 import { Log } from '../support/flow.js';
 import { freshName } from '../support/given.js';
 import { testUrl } from '../support/redis.js';

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RequestsView, WorkersView } from '../../packages/dashboard/dist/shape/views.js';
+import type { RequestsView, WorkersView } from '../../packages/views/dist/shape/views.js';
 import { cli, STARTS, startCli } from '../support/cli.js';
 import { until } from '../support/until.js';
 

@@ -1,7 +1,7 @@
 /**
  * What the dashboard says of a request that does not move, and of leases that the doctor does not like.
  */
-import { Privacy, QueueSource } from '@piecework/dashboard/data';
+import { Privacy, QueueSource } from '@piecework/views';
 import { beforeAll, expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import { type Flow, test } from '../support/flow.js';

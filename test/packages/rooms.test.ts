@@ -32,6 +32,7 @@ const floors: Record<string, readonly string[]> = {
     'commands',
   ],
   metrics: ['definitions', 'workers', 'fleet', 'queues'],
+  views: ['shape', 'data'],
   dashboard: ['shape', 'security', 'data', 'http'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
   chaos: [

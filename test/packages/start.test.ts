@@ -59,7 +59,7 @@ function loadedBy(args: readonly string[]): Loaded {
   };
 }
 
-const SMALL = ['worker/options.js', 'dashboard/shape/format.js'];
+const SMALL = ['worker/options.js', 'views/shape/format.js'];
 
 /** The packages of ours of which it loads more than the option tables and the writing of numbers. */
 const packagesOf = (ours: readonly string[]) =>
@@ -83,7 +83,7 @@ describe('a command loads only what it needs', () => {
     const { ours, others } = loadedBy(args);
     expect(ours.filter((name) => name.startsWith('cli/flags/'))).not.toEqual([]);
     const tables = /^(notifier|producer|piecework|worker)\/(.+\/)?([a-z]+-)?(options|roles)\.js$/;
-    const light = /^(cli\/|dashboard\/shape\/format|protocol\/(contract|common|redis\/redis-url))/;
+    const light = /^(cli\/|views\/shape\/format|protocol\/(contract|common|redis\/redis-url))/;
     expect(ours.filter((name) => !tables.test(name) && !light.test(name))).toEqual([]);
     for (const name of ['ioredis', 'pino', 'prom-client']) expect(others).not.toContain(name);
   });

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
@@ -21,6 +30,9 @@ const NAMES = [
   'queues',
   'embedded',
   'piecework',
+  'metrics',
+  'views',
+  'dashboard',
   'cli',
 ];
 const ONLY_FOR_TERMINALS = [
@@ -30,6 +42,8 @@ const ONLY_FOR_TERMINALS = [
   'commander',
   'pretty-ms',
 ];
+
+const ONLY_FOR_THE_PAGE = ['fastify', '@fastify/rate-limit', 'helmet', 'bcryptjs', 'zod'];
 
 /** The package that a line of code imports from. */
 const IMPORT =
@@ -213,13 +227,15 @@ describe('the protocol', () => {
   });
 });
 
+/** What an installation of a package brings along, by the dependencies of ours. */
+const wanted = (short: string): string[] =>
+  Object.keys(packed.get(short)?.manifest.dependencies ?? {}).flatMap((name) => [
+    name,
+    ...wanted(name.replace('@piecework/', '')),
+  ]);
+
 describe('the library', () => {
   it('brings nothing along that only a terminal needs', () => {
-    const wanted = (short: string): string[] =>
-      Object.keys(packed.get(short)?.manifest.dependencies ?? {}).flatMap((name) => [
-        name,
-        ...wanted(name.replace('@piecework/', '')),
-      ]);
     const all = wanted('piecework');
     expect(all).toContain('ioredis');
     expect(all.filter((name) => ONLY_FOR_TERMINALS.includes(name))).toEqual([]);
@@ -250,6 +266,70 @@ describe('the library', () => {
     const { status, stdout, stderr } = run(process.execPath, ['bin/piecework.js', 'run'], alone);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toContain('npm install @piecework/cli');
+  });
+});
+
+describe('the command line', () => {
+  const NAME = '@piecework/dashboard';
+  const piecework = (args: readonly string[], at = folder) =>
+    run(process.execPath, [join(at, 'node_modules/@piecework/cli/bin/piecework.js'), ...args], at);
+
+  /** Moves something of the installation until the end of the test. */
+  function moved(from: string, to: string): void {
+    mkdirSync(dirname(to), { recursive: true });
+    renameSync(from, to);
+    onTestFinished(() => renameSync(to, from));
+  }
+
+  it('brings no web server along', () => {
+    const all = wanted('cli');
+    expect(all).toContain('@piecework/views');
+    expect(all.filter((name) => [NAME, ...ONLY_FOR_THE_PAGE].includes(name))).toEqual([]);
+    expect(wanted('dashboard')).toEqual(expect.arrayContaining(ONLY_FOR_THE_PAGE));
+  });
+
+  it.each([
+    ['dashboard', ['dashboard', '--insecure']],
+    ['dev --dashboard', ['dev', '--dashboard', '--dashboard-port', '0']],
+  ])('%s without the page: says how to install it, and starts nothing', (command, args) => {
+    const { version } = (packed.get('cli') as Packed).manifest;
+    moved(installed(NAME), join(folder, 'elsewhere'));
+    const { status, stdout, stderr } = piecework(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toBe(
+      `piecework: ${command} needs the package ${NAME} ${version}, which is not installed. ` +
+        `Install it where @piecework/cli is:\n  npm install ${NAME}@${version}\n`,
+    );
+    const { error } = JSON.parse(piecework([...args, '--json']).stderr);
+    expect(error.code).toBe('NOT_INSTALLED');
+  });
+
+  it('dashboard without the page, by npx: says how npx gets both', () => {
+    const at = join(folder, '_npx', '0123');
+    moved(installed(NAME), join(folder, 'elsewhere'));
+    moved(join(folder, 'node_modules'), join(at, 'node_modules'));
+    const { status, stderr } = piecework(['dashboard', '--insecure'], at);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      /\. Have npx fetch both:\n {2}npx -p @piecework\/cli -p @piecework\/dashboard piecework dashboard\n$/,
+    );
+  });
+
+  it('dashboard with the page of another version: names both versions', () => {
+    const { version } = (packed.get('cli') as Packed).manifest;
+    const manifest = join(installed(NAME), 'package.json');
+    const text = readFileSync(manifest, 'utf8');
+    onTestFinished(() => writeFileSync(manifest, text));
+    writeFileSync(manifest, text.replace(`"version": "${version}"`, '"version": "9.9.9"'));
+    const { status, stderr } = piecework(['dashboard', '--insecure']);
+    expect(status).toBe(2);
+    expect(stderr).toContain(`needs the package ${NAME} ${version}, but 9.9.9 is installed.`);
+  });
+
+  it('dashboard with the page: goes on to Redis', () => {
+    const args = ['dashboard', '--insecure', '--redis', 'redis://127.0.0.1:1', '--json'];
+    const { error } = JSON.parse(piecework(args).stderr);
+    expect(error.code).toBe('CONNECTION');
   });
 });
 

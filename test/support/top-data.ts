@@ -1,4 +1,4 @@
-import type { Row } from '@piecework/dashboard/data';
+import type { Row } from '@piecework/views';
 import {
   type Choice,
   type Data,

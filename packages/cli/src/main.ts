@@ -31,11 +31,11 @@ const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
-/** Error codes of wrong usage: nothing was started. */
-const WRONG_USAGE = ['INVALID_OPTION', 'HANDLER'];
+/** Error codes of wrong usage, and of a package that is missing: nothing was started. */
+const WRONG_USAGE = ['INVALID_OPTION', 'HANDLER', 'NOT_INSTALLED'];
 
-/** Error codes whose text has several lines: the stack of a bug, the log of a server that was started here. */
-const IN_LINES = ['UNEXPECTED', 'REDIS_NOT_STARTED', 'REDIS_ENDED'];
+/** Error codes whose text has several lines: a stack, the log of a server that was started here, a command to copy. */
+const IN_LINES = ['UNEXPECTED', 'REDIS_NOT_STARTED', 'REDIS_ENDED', 'NOT_INSTALLED'];
 
 /** The command line. docs/cli.md describes its formats and exit codes. */
 const program = new Command('piecework')

@@ -1,5 +1,5 @@
-import type { BesideView } from '../src/shape/views.js';
-import { count, until } from './format.js';
+import type { BesideView } from '@piecework/views';
+import { count, until } from '@piecework/views/format';
 import { clock, useLive } from './live.js';
 import { Ago, Panel, Pending, Problem, Since, Tile } from './parts.js';
 

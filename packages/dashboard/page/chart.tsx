@@ -1,8 +1,8 @@
+import type { Point } from '@piecework/views';
+import { clockSeconds, clockTime, count, rate } from '@piecework/views/format';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import type { Point } from '../src/shape/views.js';
-import { clockSeconds, clockTime, count, rate } from './format.js';
 import type { Drawn } from './live.js';
 import { theme } from './theme.js';
 

@@ -1,6 +1,6 @@
+import type { OverviewView, Verdict } from '@piecework/views';
+import { plural } from '@piecework/views/format';
 import { useState } from 'preact/hooks';
-import type { OverviewView, Verdict } from '../src/shape/views.js';
-import { plural } from './format.js';
 import { ask } from './live.js';
 import { Ago, Chip, Panel } from './parts.js';
 

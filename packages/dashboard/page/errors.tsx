@@ -1,5 +1,5 @@
-import type { ErrorRow, ErrorsView } from '../src/shape/views.js';
-import { count, timeLeft } from './format.js';
+import type { ErrorRow, ErrorsView } from '@piecework/views';
+import { count, timeLeft } from '@piecework/views/format';
 import { useLive } from './live.js';
 import { Clock, Pending, Problem, RequestLink, WorkerLink } from './parts.js';
 import { route } from './route.js';

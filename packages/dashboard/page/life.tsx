@@ -1,5 +1,5 @@
-import type { RequestView } from '../src/shape/views.js';
-import { costParts, count, duration, plural, time, until } from './format.js';
+import type { RequestView } from '@piecework/views';
+import { costParts, count, duration, plural, time, until } from '@piecework/views/format';
 import { clock } from './live.js';
 import { Ago, Panel, Verbatim } from './parts.js';
 

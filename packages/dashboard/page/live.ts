@@ -1,6 +1,6 @@
+import type { ChartView, Point, Refusal, Shell } from '@piecework/views';
 import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
-import type { ChartView, Point, Refusal, Shell } from '../src/shape/views.js';
 
 /** Whether the page shows what is, for the sign at the top. */
 export const connection = signal<'live' | 'connecting' | 'away' | 'signed out'>('connecting');

@@ -1,8 +1,8 @@
-import type { BacklogBar, OverviewView, Point, Verdict } from '../src/shape/views.js';
+import type { BacklogBar, OverviewView, Point, Verdict } from '@piecework/views';
+import { count, perSecond, plural, rate, timeLeft, until } from '@piecework/views/format';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Checks } from './checks.js';
 import { QueuePause } from './control/queue.js';
-import { count, perSecond, plural, rate, timeLeft, until } from './format.js';
 import { clock, type Drawn, shell, useLive } from './live.js';
 import {
   Ago,

@@ -1,8 +1,16 @@
+import type { Row, RowCounts } from '@piecework/views';
+import {
+  ago,
+  clockSeconds,
+  clockTime,
+  count,
+  doneOf,
+  duration,
+  percent,
+  time,
+} from '@piecework/views/format';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { doneOf } from '../src/shape/counts.js';
-import type { Row, RowCounts } from '../src/shape/views.js';
-import { ago, clockSeconds, clockTime, count, duration, percent, time } from './format.js';
 import { clock, type Live } from './live.js';
 import { linkTo } from './route.js';
 

@@ -1,9 +1,17 @@
+import type { FailureDetail, RequestView, Row } from '@piecework/views';
+import {
+  count,
+  doneOf,
+  duration,
+  endsAt,
+  percent,
+  plural,
+  rate,
+  timeLeft,
+} from '@piecework/views/format';
 import { useState } from 'preact/hooks';
-import { doneOf } from '../src/shape/counts.js';
-import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
-import { count, duration, endsAt, percent, plural, rate, timeLeft } from './format.js';
 import { Cost, Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
 import {

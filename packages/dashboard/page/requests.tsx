@@ -1,6 +1,6 @@
+import type { IndexState, RequestsView, Row } from '@piecework/views';
+import { count, duration, perSecond, plural, timeLeft } from '@piecework/views/format';
 import { useRef, useState } from 'preact/hooks';
-import type { IndexState, RequestsView, Row } from '../src/shape/views.js';
-import { count, duration, perSecond, plural, timeLeft } from './format.js';
 import { useLive } from './live.js';
 import { Ago, Books, Done, Pending, Problem, RequestLink, RUNNING, State } from './parts.js';
 import { changeParams, route } from './route.js';

@@ -1,6 +1,6 @@
+import type { ResultsPage, Row, ValueView } from '@piecework/views';
+import { count, duration, plural } from '@piecework/views/format';
 import { useState } from 'preact/hooks';
-import type { ResultsPage, Row, ValueView } from '../src/shape/views.js';
-import { count, duration, plural } from './format.js';
 import { ask } from './live.js';
 import { Panel, Problem, Scrolls, Verbatim } from './parts.js';
 import { route } from './route.js';

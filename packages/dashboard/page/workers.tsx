@@ -1,6 +1,6 @@
+import type { WorkersView, WorkerView } from '@piecework/views';
+import { bytes, count, duration, plural } from '@piecework/views/format';
 import { useEffect, useRef } from 'preact/hooks';
-import type { WorkersView, WorkerView } from '../src/shape/views.js';
-import { bytes, count, duration, plural } from './format.js';
 import { useLive } from './live.js';
 import { Ago, Chip, Pending, Problem, RequestLink, Since, Term } from './parts.js';
 import { route } from './route.js';

@@ -1,3 +1,4 @@
+export type { Masked } from '@piecework/views';
 export { dashboard } from './plugin.js';
 export { type Served, type ServeOptions, serveDashboard } from './serve.js';
-export type { DashboardOptions, Masked, Visitor } from './shape/options.js';
+export type { DashboardOptions, Visitor } from './shape/options.js';

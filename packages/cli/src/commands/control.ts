@@ -1,5 +1,5 @@
-import { duration } from '@piecework/dashboard/format';
 import { InvalidOptionError } from '@piecework/protocol/contract';
+import { duration } from '@piecework/views/format';
 import type { Command } from 'commander';
 import type { UpdateOptions } from 'piecework';
 import { commonFlags } from '../flags/common-flags.js';

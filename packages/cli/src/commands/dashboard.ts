@@ -13,7 +13,7 @@ import { defaultLogFormat, type LogFormat } from '../terminal/log-format.js';
 import { print, say } from '../terminal/print.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
-import { servePage } from './serve-page.js';
+import { loadPage, servePage } from './serve-page.js';
 
 interface DashboardValues {
   redis?: string;
@@ -42,14 +42,17 @@ interface DashboardValues {
 export function dashboardCommand(program: Command): void {
   const command = program
     .command('dashboard')
-    .description('serve a page that shows queues, requests and workers, live');
+    .description(
+      'serve a page that shows queues, requests and workers, live (needs @piecework/dashboard)',
+    );
   addFlags(command, commonFlags, dashboardFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<DashboardValues>(given, commonFlags, dashboardFlags);
+    const page = await loadPage('dashboard');
     const access = await accessOf(values);
     const stopped = new Promise<void>((done) => onStopSignals(() => done()));
     // Says at once that Redis cannot be reached, or is too old.
     await (await openPiecework(values)).close();
-    const served = await servePage({ ...access, ...(await shownOf(values)) }, '--port');
+    const served = await servePage(page, { ...access, ...(await shownOf(values)) }, '--port');
     if (values.json) print(JSON.stringify({ url: served.url }));
     else {
       print(served.url);

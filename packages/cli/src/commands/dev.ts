@@ -54,13 +54,15 @@ export function devCommand(program: Command): void {
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const values = readFlags<DevValues>(given, ...groups);
     check(values);
+    // Loaded on demand: help and completion load this module, too.
+    const { loadPage } = await import('./serve-page.js');
+    const page = values.dashboard ? await loadPage('dev --dashboard') : undefined;
     const stopping = new AbortController();
     const { signal } = stopping;
     const stopped = new Promise<void>((resolve) =>
       signal.addEventListener('abort', () => resolve()),
     );
     onStopSignals(() => stopping.abort());
-    // Loaded on demand: help and completion load this module, too.
     const embedded = await import('@piecework/embedded');
     const { url, ownUrl = url, lost, close } = await serve(embedded, values);
     // The server does not keep this process running.
@@ -69,7 +71,7 @@ export function devCommand(program: Command): void {
     // Also while the example starts.
     lost.catch(() => stopping.abort());
     try {
-      shown = values.dashboard ? await show(ownUrl, values, signal) : undefined;
+      shown = page && (await show(page, ownUrl, values, signal));
       await announce(values, url, shown);
       await Promise.race([lost, stopped, ...(shown ? [shown.lost] : [])]);
     } catch (error) {
@@ -122,6 +124,7 @@ async function serve(
 
 /** The page first: a port that is taken should be said before processes are started. */
 async function show(
+  dashboard: typeof import('@piecework/dashboard'),
   redis: string,
   { dashboardPort = 4_000 }: DevValues,
   signal: AbortSignal,
@@ -131,6 +134,7 @@ async function show(
   // Other users of this machine reach its port, too.
   const password = nanoid(24);
   const page = await servePage(
+    dashboard,
     {
       ...{ redis, queues: [{ name: QUEUE }], port: dashboardPort },
       ...{ token: password, allowControl: true, showPayloads: true },
@@ -167,7 +171,10 @@ async function announce({ json }: DevValues, url: string, shown: Shown | undefin
         'In another terminal, after that export: piecework top',
         'Ctrl-C ends all of it and removes its data.',
       ]
-    : ['Paste that line into the terminals that use this Redis. Ctrl-C ends it.'];
+    : [
+        'With --dashboard it also serves a page, and an example to look at.',
+        'Paste that line into the terminals that use this Redis. Ctrl-C ends it.',
+      ];
   const { columnsOf, wrapped } = await import('../terminal/table.js');
   for (const line of lines)
     for (const part of wrapped(line, 2, columnsOf(process.stderr)).split('\n')) say(part);

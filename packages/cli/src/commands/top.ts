@@ -36,7 +36,7 @@ export function topCommand(program: Command): void {
     await (await openPiecework(values)).close();
     // Loaded on demand: help and wrong usage need nothing of it.
     const [{ Privacy, QueueSource }, { TopSession }, { Terminal }] = await Promise.all([
-      import('@piecework/dashboard/data'),
+      import('@piecework/views'),
       import('../top/session.js'),
       import('../top/terminal.js'),
     ]);

@@ -71,7 +71,7 @@ export const devFlags: readonly Flag[] = [
   ),
   flag(
     '--dashboard',
-    'also serve the dashboard, with an example: a small fleet that works on requests',
+    'also serve the dashboard (the package @piecework/dashboard), with an example: a small fleet that works on requests',
     option.boolean(false),
     'switch',
   ),

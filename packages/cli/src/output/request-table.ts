@@ -1,6 +1,6 @@
-import { ago, duration, percent } from '@piecework/dashboard/format';
 import type { RequestStatus, WaitingFor } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
+import { ago, duration, percent } from '@piecework/views/format';
 import cliTruncate from 'cli-truncate';
 import { shareBar } from '../terminal/bar.js';
 import { paint, type Tone } from '../terminal/colour.js';

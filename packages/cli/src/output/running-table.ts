@@ -1,6 +1,6 @@
-import { count, duration } from '@piecework/dashboard/format';
 import type { RequestStatus } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
+import { count, duration } from '@piecework/views/format';
 import type { RunningSubRequest } from 'piecework';
 import { type Column, plainTable } from '../terminal/table.js';
 

@@ -1,6 +1,6 @@
-import { ago, costParts } from '@piecework/dashboard/format';
 import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
+import { ago, costParts } from '@piecework/views/format';
 import { shareBar } from '../terminal/bar.js';
 import { columnsOf, shortened, wrapped } from '../terminal/table.js';
 

@@ -1,6 +1,6 @@
-import { ago, duration } from '@piecework/dashboard/format';
 import type { RegisteredWorker } from '@piecework/protocol';
 import { TIMES } from '@piecework/protocol/contract';
+import { ago, duration } from '@piecework/views/format';
 import { type Cell, type Column, plainTable } from '../terminal/table.js';
 import { longestOf } from './running-table.js';
 

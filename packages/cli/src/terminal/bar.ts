@@ -1,4 +1,4 @@
-import { percent } from '@piecework/dashboard/format';
+import { percent } from '@piecework/views/format';
 
 /** A bar of `size` characters. It is full only when the share is 1, and empty only when it is 0. */
 export function bar(share: number, size: number): string {

@@ -1,6 +1,6 @@
-import { count, duration, perSecond } from '@piecework/dashboard/format';
 import type { ProgressReport } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
+import { count, duration, perSecond } from '@piecework/views/format';
 import cliTruncate from 'cli-truncate';
 import { bar as drawn } from './bar.js';
 import { say, sayAbove } from './print.js';

@@ -1,5 +1,5 @@
-import { shortCount } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import { shortCount } from '@piecework/views/format';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import wrapAnsi from 'wrap-ansi';

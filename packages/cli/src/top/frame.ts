@@ -1,5 +1,5 @@
-import { ago, count, duration } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import { ago, count, duration } from '@piecework/views/format';
 import { exactly, fit, type Look, sides } from './lines.js';
 import { errorsScreen, findingsScreen, helpScreen, workersScreen } from './more-screens.js';
 import { queueScreen, tableRoom } from './queue-screen.js';

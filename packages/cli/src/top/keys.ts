@@ -1,5 +1,5 @@
-import { SORTS, STATES } from '@piecework/dashboard/data';
 import { shownText } from '@piecework/protocol/contract';
+import { SORTS, STATES } from '@piecework/views';
 import { type Choice, type Data, placeOf, type Screen, target } from './state.js';
 
 /** A key, as node:readline names it. */

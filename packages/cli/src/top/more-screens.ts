@@ -1,5 +1,5 @@
-import { ago, bytes, count, duration } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import { ago, bytes, count, duration } from '@piecework/views/format';
 import type { Tone } from '../terminal/colour.js';
 import { type Column, plainTable, wrapped } from '../terminal/table.js';
 import type { Look } from './lines.js';

@@ -1,6 +1,6 @@
-import { type Row, STATES, type Verdict } from '@piecework/dashboard/data';
-import { count, duration, perSecond, shortCount } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import { type Row, STATES, type Verdict } from '@piecework/views';
+import { count, duration, perSecond, shortCount } from '@piecework/views/format';
 import type { Tone } from '../terminal/colour.js';
 import { type Column, plainTable, shortened } from '../terminal/table.js';
 import { beside, chart, fit, type Look, sides, widthOf } from './lines.js';

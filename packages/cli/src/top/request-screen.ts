@@ -1,6 +1,6 @@
-import { doneOf, type Row } from '@piecework/dashboard/data';
-import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import type { Row } from '@piecework/views';
+import { ago, count, doneOf, duration, percent, perSecond, until } from '@piecework/views/format';
 import wrapAnsi from 'wrap-ansi';
 import { shortened } from '../terminal/table.js';
 import { chart, fit, type Look, shares, sides } from './lines.js';

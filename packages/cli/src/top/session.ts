@@ -1,5 +1,5 @@
-import { isGone, type Query, type QueueSource } from '@piecework/dashboard/data';
-import { count } from '@piecework/dashboard/format';
+import { isGone, type Query, type QueueSource } from '@piecework/views';
+import { count } from '@piecework/views/format';
 import type { Paint } from '../terminal/colour.js';
 import { codeOf } from '../terminal/stop-signals.js';
 import { frame, pageSize } from './frame.js';

@@ -8,7 +8,7 @@ import type {
   Sort,
   State,
   WorkersView,
-} from '@piecework/dashboard/data';
+} from '@piecework/views';
 
 /** A view with its chart. */
 export type DrawnOverview = OverviewView & { readonly chart: Chart };

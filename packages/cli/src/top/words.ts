@@ -1,6 +1,6 @@
-import { doneOf, type Row, type Verdict } from '@piecework/dashboard/data';
-import { ago, count, percent, perSecond, timeLeft, until } from '@piecework/dashboard/format';
 import { shownText } from '@piecework/protocol/contract';
+import type { Row, Verdict } from '@piecework/views';
+import { ago, count, doneOf, percent, perSecond, timeLeft, until } from '@piecework/views/format';
 import { bar } from '../terminal/bar.js';
 import type { Tone } from '../terminal/colour.js';
 

@@ -1,8 +1,8 @@
 import { clearScreenDown, cursorTo } from 'node:readline';
-import { count as number } from '@piecework/dashboard/format';
 import type { RequestStatus } from '@piecework/notifier';
 import type { QueueCounts } from '@piecework/protocol';
 import { PieceworkError, pause } from '@piecework/protocol/contract';
+import { count as number } from '@piecework/views/format';
 import type { Piecework } from 'piecework';
 import { watchedTable } from '../output/request-table.js';
 import { print, printTable } from '../terminal/print.js';

@@ -1,4 +1,4 @@
-import { clockTime } from '../format.js';
+import { clockTime } from '@piecework/views/format';
 import { shell } from '../live.js';
 import { Said, useAct } from './act.js';
 

@@ -1,6 +1,6 @@
+import type { RequestView } from '@piecework/views';
+import { count } from '@piecework/views/format';
 import { useState } from 'preact/hooks';
-import type { RequestView } from '../../src/shape/views.js';
-import { count } from '../format.js';
 import { Dialog } from '../parts.js';
 
 /** Which failures run again: all, those of one class, or one. */

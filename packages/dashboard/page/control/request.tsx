@@ -1,5 +1,5 @@
+import type { RequestView } from '@piecework/views';
 import { useState } from 'preact/hooks';
-import type { RequestView } from '../../src/shape/views.js';
 import { Said, useAct } from './act.js';
 import { Cancel, Drop } from './endings.js';
 import { Redrive } from './redrive.js';

@@ -1,6 +1,6 @@
+import type { Row } from '@piecework/views';
+import { count } from '@piecework/views/format';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Row } from '../../src/shape/views.js';
-import { count } from '../format.js';
 import type { Act } from './act.js';
 
 /*

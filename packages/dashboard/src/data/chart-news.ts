@@ -1,5 +1,4 @@
-import type { ChartView } from '../shape/views.js';
-import type { Chart } from './samples.js';
+import type { Chart, ChartView } from '@piecework/views';
 
 /** Points of the last minutes may still change: workers report them late. */
 const MAY_CHANGE_MS = 120_000;

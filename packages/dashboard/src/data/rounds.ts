@@ -1,6 +1,5 @@
+import { type Chart, ROUND_MS } from '@piecework/views';
 import { ChartNews } from './chart-news.js';
-import { ROUND_MS } from './part.js';
-import type { Chart } from './samples.js';
 
 /** What pages look at. Pages that look at the same have one topic. */
 interface Topic {

@@ -1,8 +1,5 @@
+import { Addresses, Beside, type OnProblem, Privacy, QueueSource, seldom } from '@piecework/views';
 import { type DashboardOptions, DEFAULT_QUEUES } from '../shape/options.js';
-import { Beside } from './beside.js';
-import { Addresses, Privacy } from './private.js';
-import { type OnProblem, seldom } from './problems.js';
-import { QueueSource } from './queue-source.js';
 
 /** What is read, queue by queue. A queue is connected to when a page first shows it. */
 export class Sources {

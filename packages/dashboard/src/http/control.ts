@@ -1,6 +1,6 @@
+import type { QueueSource } from '@piecework/views';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod/mini';
-import type { QueueSource } from '../data/queue-source.js';
 import type { Sources } from '../data/sources.js';
 import { checkSameOrigin, visitorOf } from '../security/access.js';
 import { answerOf, Refused } from '../security/refused.js';

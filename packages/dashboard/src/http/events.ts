@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import type { Chart } from '@piecework/views';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Listener, Rounds } from '../data/rounds.js';
-import type { Chart } from '../data/samples.js';
 import type { Sources } from '../data/sources.js';
 import { viewerOf } from '../security/access.js';
 import { answerOf } from '../security/refused.js';

@@ -1,6 +1,6 @@
+import { SORTS, STATES } from '@piecework/views';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod/mini';
-import { SORTS, STATES } from '../data/search.js';
 import { Refused } from '../security/refused.js';
 
 /*

@@ -1,11 +1,16 @@
+import {
+  type FailureDetail,
+  PATIENCE_MS,
+  type QueueSource,
+  type ResultsPage,
+  type Shell,
+} from '@piecework/views';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { WaitOptions } from 'piecework';
-import { PATIENCE_MS, type QueueSource } from '../data/queue-source.js';
 import type { Sources } from '../data/sources.js';
 import { viewerOf, visitorOf } from '../security/access.js';
 import { Refused } from '../security/refused.js';
 import type { DashboardOptions } from '../shape/options.js';
-import type { FailureDetail, ResultsPage, Shell } from '../shape/views.js';
 import { failureParams, parse, queryOf, resultsParams } from './params.js';
 import { Shares } from './shares.js';
 

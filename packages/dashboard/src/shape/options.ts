@@ -1,3 +1,4 @@
+import type { BesideQueues, PrivacyOptions } from '@piecework/views';
 import type { FastifyRequest } from 'fastify';
 import type { RedisInput } from 'piecework';
 
@@ -9,15 +10,7 @@ export interface Visitor {
   readonly control?: boolean | undefined;
 }
 
-/** What `mask` is called with, besides the value. */
-export interface Masked {
-  readonly kind: 'payload' | 'result' | 'metadata' | 'error';
-  readonly queue: string;
-  readonly requestId: string;
-  readonly task: string;
-}
-
-export interface DashboardOptions {
+export interface DashboardOptions extends PrivacyOptions {
   /** Where Redis is, as for `Piecework`. A client that is passed in is never closed. */
   readonly redis: RedisInput;
   /**
@@ -40,20 +33,7 @@ export interface DashboardOptions {
     | readonly { readonly name: string; readonly shards?: number | undefined }[]
     | undefined;
   /** Names of queues beside requests that are shown. @default none */
-  readonly beside?:
-    | {
-        readonly retryQueues?: readonly string[] | undefined;
-        readonly schedulers?: readonly string[] | undefined;
-        readonly idQueues?: readonly string[] | undefined;
-      }
-    | undefined;
-  /** Whether payloads and results may be shown, behind a click. Otherwise they never reach the page. @default false */
-  readonly showPayloads?: boolean | undefined;
-  /**
-   * Replaces each value of a user before it is shown or searched: payloads, results, metadata, and messages and stacks
-   * of errors. If it throws, or returns a promise, the value is hidden. @default shows them as they are
-   */
-  readonly mask?: ((value: unknown, about: Masked) => unknown) | undefined;
+  readonly beside?: BesideQueues | undefined;
 }
 
 /** What is shown where `queues` names none. */

@@ -1,4 +1,4 @@
-import { doneOf } from '../shape/counts.js';
+import { doneOf } from '../shape/format.js';
 import type { Row } from '../shape/views.js';
 import type { KeptRow } from './row.js';
 

@@ -1,4 +1,5 @@
 import type { RequestCost } from 'piecework';
+import type { RowCounts } from './views.js';
 
 /*
  * Numbers and times as people read them. The page and the command line show them alike.
@@ -73,6 +74,10 @@ const CLOCK = { hourCycle: 'h23' } as const;
 
 export const time = (at: number) =>
   new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium', ...CLOCK });
+
+/** How many sub-requests are settled. */
+export const doneOf = ({ succeeded, failed, cancelled }: RowCounts) =>
+  succeeded + failed + cancelled;
 
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '0 %';

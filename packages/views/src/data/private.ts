@@ -1,15 +1,33 @@
-import type { DashboardOptions, Masked } from '../shape/options.js';
 import type { ValueView } from '../shape/views.js';
+
+/** What `mask` is called with, besides the value. */
+export interface Masked {
+  readonly kind: 'payload' | 'result' | 'metadata' | 'error';
+  readonly queue: string;
+  readonly requestId: string;
+  readonly task: string;
+}
+
+/** What of the values of users is shown. */
+export interface PrivacyOptions {
+  /** Whether payloads and results may be shown, behind a click. Otherwise they never reach the page. @default false */
+  readonly showPayloads?: boolean | undefined;
+  /**
+   * Replaces each value of a user before it is shown or searched: payloads, results, metadata, and messages and stacks
+   * of errors. If it throws, or returns a promise, the value is hidden. @default shows them as they are
+   */
+  readonly mask?: ((value: unknown, about: Masked) => unknown) | undefined;
+}
 
 /** Most characters of texts that reach the page. */
 const LONGEST = { line: 2_000, stack: 16_384, value: 65_536, metadata: 2_048 };
 
 /** What of the values of users reaches the page. All that does is text; the page shows it as text. */
 export class Privacy {
-  readonly #mask: DashboardOptions['mask'];
+  readonly #mask: PrivacyOptions['mask'];
   readonly shows: boolean;
 
-  constructor({ mask, showPayloads = false }: Pick<DashboardOptions, 'mask' | 'showPayloads'>) {
+  constructor({ mask, showPayloads = false }: PrivacyOptions) {
     this.#mask = mask;
     this.shows = showPayloads;
   }

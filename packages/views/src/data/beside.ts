@@ -1,5 +1,4 @@
 import { IdQueueView, NoQueueError, type RedisInput, RetryQueue, Scheduler } from 'piecework';
-import type { DashboardOptions } from '../shape/options.js';
 import type { BesideQueue, BesideView } from '../shape/views.js';
 import { EACH_ROUND_MS, Part } from './part.js';
 import type { Privacy } from './private.js';
@@ -9,6 +8,13 @@ import type { OnProblem } from './problems.js';
 const MOST_FAILURES = 20;
 /** How long a read keeps trying, in ms. */
 const PATIENCE_MS = 5_000;
+
+/** Names of queues beside requests. */
+export interface BesideQueues {
+  readonly retryQueues?: readonly string[] | undefined;
+  readonly schedulers?: readonly string[] | undefined;
+  readonly idQueues?: readonly string[] | undefined;
+}
 
 /** One queue beside requests. */
 interface Source {
@@ -21,12 +27,7 @@ export class Beside {
   readonly #sources: readonly Source[];
   readonly #view: Part<BesideView>;
 
-  constructor(
-    redis: RedisInput,
-    names: NonNullable<DashboardOptions['beside']>,
-    privacy: Privacy,
-    onProblem: OnProblem,
-  ) {
+  constructor(redis: RedisInput, names: BesideQueues, privacy: Privacy, onProblem: OnProblem) {
     const { retryQueues = [], schedulers = [], idQueues = [] } = names;
     this.#sources = [
       ...retryQueues.map((name) => retrySource(redis, name, privacy, onProblem)),

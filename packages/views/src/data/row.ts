@@ -1,5 +1,5 @@
 import type { RequestStatus } from 'piecework';
-import { doneOf } from '../shape/counts.js';
+import { doneOf } from '../shape/format.js';
 import type { Row } from '../shape/views.js';
 import type { Privacy } from './private.js';
 
