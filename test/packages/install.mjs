@@ -4,7 +4,15 @@
 //
 //   npm run test:install
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,10 +56,14 @@ function project(name, tarballs) {
   const at = join(folder, name);
   mkdirSync(at);
   writeFileSync(join(at, 'package.json'), '{ "private": true }\n');
+  install(at, tarballs);
+  return at;
+}
+
+function install(at, tarballs) {
   const said = run(at, 'npm', ['install', '--no-audit', '--no-fund', ...tarballs]);
   // Such as EBADENGINE, when one of the dependencies needs another Node.
   if (said.includes('EBADENGINE')) throw new Error(`npm warns of the version of Node:\n${said}`);
-  return at;
 }
 
 /** Uses the library alone. */
@@ -107,6 +119,15 @@ function useCommandLine(at) {
   mustHave(run(at, 'npx', args), '"value":"two"');
 }
 
+/** The page is not there; then it is added, as the message says. */
+function usePage(at, tarballs) {
+  const dashboard = ['piecework', 'dashboard', '--insecure', '--redis', 'redis://127.0.0.1:1'];
+  mustHave(run(at, 'npx', dashboard, { code: 2 }), 'npm install @piecework/dashboard@');
+  if (existsSync(join(at, 'node_modules/fastify'))) throw new Error('fastify came along');
+  install(at, tarballs);
+  mustHave(run(at, 'npx', dashboard, { code: 1 }), 'ECONNREFUSED');
+}
+
 const redis = await startRedis();
 try {
   run(root, 'git', ['clone', '--quiet', '.', clone]);
@@ -132,17 +153,21 @@ try {
     const [command, ...args] = packer === 'npm' ? ['npm'] : ['npx', '-y', 'pnpm@12'];
     for (const at of packages) run(at, command, [...args, 'pack', '--pack-destination', to]);
     const tarballs = readdirSync(to).map((name) => join(to, name));
-    const ofTerminals = /piecework-(cli|dashboard|embedded|testing)-\d/;
+    const ofTerminals = /piecework-(cli|dashboard|views|embedded|testing)-\d/;
     const library = tarballs.filter((path) => !ofTerminals.test(path));
     useLibrary(project(`library-${packer}`, library), redis.url, readme);
-    useCommandLine(project(`command-line-${packer}`, tarballs));
-    const ofTests = tarballs.filter((path) => !/piecework-(cli|dashboard)-\d/.test(path));
+    const page = tarballs.filter((path) => /piecework-dashboard-\d/.test(path));
+    const withoutPage = tarballs.filter((path) => !page.includes(path));
+    const commandLine = project(`command-line-${packer}`, withoutPage);
+    useCommandLine(commandLine);
+    usePage(commandLine, page);
+    const ofTests = tarballs.filter((path) => !/piecework-(cli|dashboard|views)-\d/.test(path));
     const guide = readFileSync(join(clone, 'docs/guide/testing.md'), 'utf8');
     useTestKit(project(`test-kit-${packer}`, [...ofTests, 'vitest@4']), guide);
   }
   const byNpm = readdirSync(join(folder, 'by-npm')).map((name) => join(folder, 'by-npm', name));
   const ofLibrary = byNpm.filter(
-    (path) => !/piecework-(cli|dashboard|embedded|testing)-\d/.test(path),
+    (path) => !/piecework-(cli|dashboard|views|embedded|testing)-\d/.test(path),
   );
   const bundlers = ['esbuild@0.28', 'webpack@5', 'webpack-cli@7', 'bun@1'];
   useBundles(project('bundles', [...ofLibrary, ...bundlers]), redis.url);
