@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import type { Finding } from 'piecework';
 import { describe, expect, onTestFinished } from 'vitest';
 import { cli, STARTS, startCli } from '../support/cli.js';
-import { runCli, test } from '../support/command-line.js';
+import { jsonLines, runCli, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { descendants, runs } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -22,6 +23,10 @@ test('dev runs a Redis that other commands can use, until it is stopped', {
       STARTS,
     );
     if (round === 'first') {
+      const doctor = await runCli(['doctor', '--json'], { redis: url });
+      // Of its own server there is nothing that a person could change.
+      const wrong = jsonLines<Finding>(doctor.stdout).filter(({ level }) => level !== 'ok');
+      expect(wrong.map(({ check }) => check)).toEqual(['queue']);
       expect((await runCli(['submit', '--input', input, '--id', id], { redis: url })).code).toBe(0);
     } else {
       // Its folder outlived it, and what was acknowledged is in it.

@@ -54,7 +54,7 @@ test('a healthy server has no findings but, perhaps, its version', {
   await until(async () => (await admin.counts()).open === 0);
   const findings = await admin.doctor({ deep: true });
   expect(findings.filter(({ level, check }) => level !== 'ok' && check !== 'version')).toEqual([]);
-  expect(new Set(findings.map(({ check }) => check)).size).toBe(14);
+  expect(new Set(findings.map(({ check }) => check)).size).toBe(15);
   // The command line says the same, and that it is well by its exit code.
   const ended = await cli(['doctor', '--deep', '--json', '--queue', flow.queue], {
     redis: master.url,

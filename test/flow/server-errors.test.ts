@@ -380,7 +380,7 @@ test('a listener of a timed queue receives a broken connection as an error with 
   for (const error of told) expect(error).toMatchObject({ code: 'CONNECTION', retryable: true });
 });
 
-it('names the right that is missing, whatever version says so', () => {
+it('names the right or the command that is missing, whatever version says so', () => {
   const lua = "#!lua\nlocal a = 1\nredis.call('XGROUP', 'SETID', a)";
   const sent = { text: { sha: '', lua }, keys: ['request:{a}', 'sub:{a}'] };
   const said: readonly (readonly [message: string, names: RegExp])[] = [
@@ -406,6 +406,16 @@ it('names the right that is missing, whatever version says so', () => {
       /the key other: its ACL needs ~KEY/,
     ],
     ['NOPERM No permissions to access a channel', /one of its channels: its ACL needs &CHANNEL/],
+    [
+      "ERR unknown command 'EVALSHA', with args beginning with: 'f00' '1'",
+      /does not have the command evalsha /,
+    ],
+    ['ERR unknown command `LMPOP`', /does not have the command lmpop /],
+    ["ERR unknown subcommand 'ID'. Try CLIENT HELP.", /does not have the command client\|id /],
+    [
+      'ERR Unknown Redis command called from script script: f00, on @user_script:3.',
+      /does not have the command xgroup\|setid /,
+    ],
   ];
   for (const [message, names] of said) {
     const error = redisError(new Error(message), 'x', sent);

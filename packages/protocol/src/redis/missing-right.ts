@@ -1,10 +1,14 @@
 import { commandsInLine } from './commands-in-text.js';
 
 /*
- * The replies of a server to a user whose ACL rules lack a right. For a plain command every version names the command.
- * For a command in a script Redis 7.0 names only the line, so we read the command there.
+ * The replies of a server that lacks a command, or to a user whose ACL rules lack a right. For a plain command every
+ * version names the command. For a command in a script Redis 7.0 names only the line, so we read the command there.
  */
 
+/** Some servers quote by backquotes. Without SENTINEL a server is no Sentinel, which redis-error.ts says. */
+const UNKNOWN =
+  /unknown command [`'](?!sentinel)([^`']+)|unknown subcommand [`']([^`']+)[`'].*\b(\w+) HELP/i;
+const UNKNOWN_IN_SCRIPT = /unknown redis command called from/i;
 const REFUSAL = /NOPERM|user executing the script can't|ACL failure in script/;
 
 /** What the server refused. */
@@ -17,8 +21,13 @@ export interface Sent {
 /** How many keys a message names at most. */
 const MOST_KEYS = 3;
 
-/** Which right is missing and which ACL rule grants it, in words; undefined when the error is another one. */
+/**
+ * Which command the server lacks, or which right is missing and which ACL rule grants it, in words; undefined when the
+ * error is another one.
+ */
 export function missingRight(message: string, sent?: Sent): string | undefined {
+  const unknown = unknownIn(message, sent);
+  if (unknown) return `the server does not have the command ${unknown}`;
   if (!REFUSAL.test(message)) return undefined;
   if (message.includes('channel')) {
     const channel = /'([^']+)' channel/.exec(message)?.[1];
@@ -40,6 +49,13 @@ function keysNamed(keys: readonly string[]): string {
   if (keys.length <= 1) return first === '' ? 'one of its keys' : `the key ${first}`;
   const more = keys.length > MOST_KEYS ? ', …' : '';
   return `one of the keys ${keys.slice(0, MOST_KEYS).join(', ')}${more}`;
+}
+
+function unknownIn(message: string, sent: Sent | undefined): string | undefined {
+  if (UNKNOWN_IN_SCRIPT.test(message)) return commandsOf(message, sent).join(' or ') || 'of a script';
+  const [, command, sub, container] = UNKNOWN.exec(message) ?? [];
+  const name = sub === undefined ? command : `${container}|${sub}`;
+  return name?.toLowerCase();
 }
 
 function commandsOf(message: string, sent: Sent | undefined): string[] {

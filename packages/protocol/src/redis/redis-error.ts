@@ -85,7 +85,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
   const right = missingRight(message, sent);
   if (right) {
     return new ServerError(
-      `${doing}: ${right} (docs/operations.md lists the rights of each role; piecework doctor --users checks them)`,
+      `${doing}: ${right} (docs/operations.md#commands says what needs it; piecework doctor checks all)`,
       { code: 'NO_RIGHT' },
     );
   }

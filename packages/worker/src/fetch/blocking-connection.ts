@@ -1,4 +1,4 @@
-import { type Connection, pause } from '@piecework/protocol';
+import { type Connection, pause, redisError, ServerError } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import type { Unblocking } from '../shared/unblocking.js';
 
@@ -35,7 +35,8 @@ export class BlockingConnection {
   #client: Redis | undefined;
   /** The one that is being made, or was made last. */
   #opened: Redis | undefined;
-  #clientId = 0;
+  /** undefined: the server does not tell it, as without the command or the right; pops are cut off then. */
+  #clientId: number | undefined;
   #address = '';
 
   constructor(connection: Connection, unblocking: Unblocking, key: string) {
@@ -53,7 +54,7 @@ export class BlockingConnection {
     this.#opened = client;
     try {
       await client.connect();
-      this.#clientId = Number(await client.client('ID'));
+      this.#clientId = await idOf(client);
     } catch (error) {
       client.disconnect();
       throw error;
@@ -94,10 +95,12 @@ export class BlockingConnection {
   async unblock(ended: AbortSignal): Promise<void> {
     const blocked = this.#client;
     if (!blocked) return;
+    const id = this.#clientId;
+    if (id === undefined) return blocked.disconnect();
     const control = this.#unblocking.to(this.#address, blocked);
     try {
       for (let i = 0; i < UNBLOCKS && !ended.aborted; i += 1) {
-        await control.client('UNBLOCK', this.#clientId);
+        await control.client('UNBLOCK', id);
         await pause(Math.min(2 ** i, UNBLOCK_MS), ended);
       }
     } catch {
@@ -106,5 +109,15 @@ export class BlockingConnection {
       this.#unblocking.done(control);
     }
     if (!ended.aborted) blocked.disconnect();
+  }
+}
+
+async function idOf(client: Redis): Promise<number | undefined> {
+  try {
+    return Number(await client.client('ID'));
+  } catch (thrown) {
+    const error = redisError(thrown, 'wait for work');
+    if (error instanceof ServerError && error.code === 'NO_RIGHT') return undefined;
+    throw error;
   }
 }

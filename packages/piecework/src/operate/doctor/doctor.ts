@@ -16,6 +16,7 @@ import { checkRequests } from './queue/requests.js';
 import { checkAcl, type Users } from './servers/acl.js';
 import { checkClocks } from './servers/clocks.js';
 import { checkBrokenCluster, checkCluster } from './servers/cluster.js';
+import { checkCommands } from './servers/commands.js';
 import { checkMemory } from './servers/memory.js';
 import { checkPersistence } from './servers/persistence.js';
 import { checkReplicas } from './servers/replicas.js';
@@ -60,6 +61,7 @@ export async function doctor(
     });
   }
   await check('version', () => checkVersion(servers));
+  await check('commands', () => checkCommands(servers, options.users));
   await check('memory', () => checkMemory(servers));
   await checkEach('memory', (queue) => checkExpiry(connection, queue, servers));
   await check('persistence', () => checkPersistence(servers));

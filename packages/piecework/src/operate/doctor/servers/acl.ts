@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { error, type Finding, ok, warning } from '../finding.js';
-import { commandsOf, LATER, patternsOf, placesOf } from './rights.js';
+import { commandsOf, LATER, OPTIONAL, patternsOf, placesOf } from './rights.js';
 import type { Role } from './roles.js';
 import type { Server } from './servers.js';
 
@@ -99,11 +99,13 @@ function finding(
     const what = `${name}: there is no ACL user ${user}`;
     return error('acl', what, 'create it on every server, as docs/operations.md shows');
   }
-  const optional = LATER.map((command) => `+${command}`);
-  if (missing.every((right) => optional.includes(right))) {
-    // Needed for this one option only.
-    const but = missing.length > 0 ? `, but for ${missing.join(' ')} (durability 'fsync')` : '';
-    return ok('acl', `${name}: user ${user} may do all that ${a(role)} does${but}`);
+  const purposes = missing.map((right) => OPTIONAL[right.slice(1)]);
+  if (purposes.every((purpose) => purpose !== undefined)) {
+    const but = missing.map((right, i) => `${right} (${purposes[i]})`).join(', ');
+    const what = `${name}: user ${user} may do all that ${a(role)} does`;
+    if (missing.every((right) => LATER.includes(right.slice(1))))
+      return ok('acl', but === '' ? what : `${what}, but for ${but}`);
+    return warning('acl', `${what}, but for ${but}`, `ACL SETUSER ${user} ${missing.join(' ')}`);
   }
   const what = `${name}: user ${user} lacks rights that ${a(role)} needs: ${missing.join(' ')}`;
   return error('acl', what, `ACL SETUSER ${user} ${missing.join(' ')}, on every server`);
@@ -152,9 +154,8 @@ class Rights {
     try {
       return String(await this.#client.call('ACL', 'DRYRUN', user, ...command));
     } catch (thrown) {
-      // No right is needed to a command that this server does not have.
-      const unknown = /^ERR Command .* not found/.test((thrown as Error).message);
-      if (unknown && LATER.includes(command[0] as string)) return 'OK';
+      // No right is needed to a command that this server does not have: the check of commands names it.
+      if (/^ERR Command .* not found/.test((thrown as Error).message)) return 'OK';
       throw thrown;
     }
   }

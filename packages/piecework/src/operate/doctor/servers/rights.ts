@@ -110,11 +110,29 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
     // Of what runs.
     'xpending',
-    ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun'],
+    ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun', 'command|info'],
   ],
   'retry-queue': ['ssubscribe', 'unlink'],
   scheduler: ['ssubscribe', 'unlink'],
   'id-queue': [],
+};
+
+const NOTICES =
+  'notices at once. Without it callers read the state every sweepMs (15 s), and workers learn of a cancel, a pause and a shorter limit when they renew their leases';
+
+/** What a command is for without which everything else works. Without any other, its roles fail with NO_RIGHT. */
+export const OPTIONAL: Readonly<Record<string, string>> = {
+  spublish: NOTICES,
+  ssubscribe: NOTICES,
+  sunsubscribe: 'leaving a channel',
+  copy: 'submissions of many small requests. Without it they take longer',
+  hrandfield: 'offers of idle workers, and for leases after a clock was set back. Without it small requests wait for a pop, and those leases of retry queues and schedulers end by the former clock',
+  ping: 'checking that a connection answers',
+  'client|setname': 'the names of connections',
+  'client|id': 'ending a pop that waits. Without it a worker cuts the connection',
+  'client|unblock': 'ending a pop that waits. Without it a worker cuts the connection',
+  wait: "durability 'replica'",
+  waitaof: "durability 'fsync'",
 };
 
 /** Commands that Redis 7.0 has not, where ACL rules that name them are refused: for durability 'fsync' only. */
@@ -124,6 +142,18 @@ export const LATER: readonly string[] = ['waitaof'];
 export function commandsOf(role: Role): string[] {
   const inScripts = SCRIPTS[role].flatMap(commandsIn);
   return [...new Set([...CONNECT, ...PLAIN[role], ...inScripts])].sort();
+}
+
+/** Which of these roles use a command, and the scripts by which they do. */
+export function usersOf(
+  command: string,
+  roles: readonly Role[],
+): { readonly roles: readonly Role[]; readonly scripts: readonly ScriptName[] } {
+  const scripts = roles.flatMap((role) => SCRIPTS[role]);
+  return {
+    roles: roles.filter((role) => commandsOf(role).includes(command)),
+    scripts: [...new Set(scripts)].filter((script) => commandsIn(script).includes(command)).sort(),
+  };
 }
 
 /** Keys and channels, or patterns of them. */

@@ -1,4 +1,5 @@
 import { error, type Finding, ok, warning } from '../finding.js';
+import { isOfDev } from './persistence.js';
 import { isOlder, STATE_OF, securityState } from './releases.js';
 import type { Info, Server } from './servers.js';
 
@@ -12,12 +13,14 @@ function releaseOf(info: Info): { product: 'Redis' | 'Valkey'; version: string }
 }
 
 /** Checks that the servers are new enough, have the known security fixes, and are of one release. */
-export function checkVersion(servers: readonly Server[]): Finding[] {
+export async function checkVersion(servers: readonly Server[]): Promise<Finding[]> {
+  const areForTrial = await Promise.all(servers.map(({ client }) => isOfDev(client)));
+  const isForTrial = areForTrial.every(Boolean);
   const releases = servers.map(({ info }) => releaseOf(info));
   const names = [...new Set(releases.map(({ product, version }) => `${product} ${version}`))];
   const findings = names.map((name) => {
     const [product, version] = name.split(' ') as ['Redis' | 'Valkey', string];
-    return findingOf(product, version);
+    return findingOf(product, version, isForTrial);
   });
   if (names.length > 1) {
     findings.push(
@@ -31,7 +34,11 @@ export function checkVersion(servers: readonly Server[]): Finding[] {
   return findings;
 }
 
-function findingOf(product: 'Redis' | 'Valkey', version: string): Finding {
+function findingOf(
+  product: 'Redis' | 'Valkey',
+  version: string,
+  isForTrial: boolean,
+): Finding {
   const name = `${product} ${version}`;
   if (isOlder(version, OLDEST)) {
     const advice = `install Redis ${OLDEST} or newer, or Valkey`;
@@ -41,6 +48,7 @@ function findingOf(product: 'Redis' | 'Valkey', version: string): Finding {
   if (state === 'fixed') return ok('version', `${name} has the security fixes known ${STATE_OF}`);
   if (state === 'unknown')
     return ok('version', `${name}: nothing was known of its line on ${STATE_OF}`);
+  if (isForTrial) return ok('version', `${name}: a server of \`piecework dev\``);
   const clients = 'such flaws range from a crash to a script that takes over the machine';
   if (state === 'ended') {
     return warning(

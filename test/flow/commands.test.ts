@@ -1,0 +1,110 @@
+/**
+ * Servers that lack a command, as those that one rents may: it works without, or the error names the command.
+ * @module-tag own-server
+ * @module-tag one-server
+ */
+import { Redis } from 'ioredis';
+import { Admin, Piecework, type PieceworkError, Worker } from 'piecework';
+import { expect } from 'vitest';
+import { commandsOf } from '../../packages/piecework/dist/operate/doctor/servers/rights.js';
+import { ROLES } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
+import { OPTION_SINCE, SINCE } from '../../scripts/command-versions.mjs';
+import { type Flow, Log, numbers, test } from '../support/flow.js';
+import { partOf, playsAll } from '../support/mode.js';
+import { startOwnRedis, testRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+const CASES: readonly (readonly [lacks: string, says: RegExp | 'works', doctor: RegExp])[] = [
+  ['copy', 'works', /warning .*command copy\. .*submissions/],
+  ['hrandfield', 'works', /warning .*command hrandfield\. .*offers/],
+  ['spublish', 'works', /warning .*command spublish\. .*notices/],
+  ['ssubscribe', 'works', /warning .*command ssubscribe\. .*notices/],
+  ['client', 'works', /warning .*command client\|id\. .*pop/],
+  ['command', 'works', /warning could not be checked: .*command command /],
+  ['evalsha', /: the server does not have the command evalsha /, /error .*command evalsha, which/],
+  ['blmpop', /: the server does not have the command blmpop /, /error .*blmpop, which worker need/],
+  ['xreadgroup', /: the server does not have the command xreadgroup /, /error .*xreadgroup.*enter/],
+];
+
+test.for(CASES)('a server without %s', async ([command, says, doctor], { flow }) => {
+  const { url, close } = await startOwnRedis(['--rename-command', command, '']);
+  flow.after(() => close());
+  const ended = await fateOf(flow, url);
+  if (says === 'works') expect(ended).toBe('works');
+  else {
+    expect(ended).toMatchObject({ code: 'NO_RIGHT', retryable: false });
+    expect((ended as Error).message).toMatch(says);
+    expect((ended as Error).message).not.toContain('args beginning');
+  }
+  await using admin = new Admin({ redis: url, queue: flow.queue });
+  const found = await admin.doctor().then(
+    (findings) =>
+      findings.filter(({ check }) => check === 'commands').map((one) => `${one.level} ${one.what}`),
+    (error: Error) => [error.message],
+  );
+  expect(found.join('\n')).toMatch(doctor);
+});
+
+/** Those of containers are renamed as a whole. INFO tells a test that its server has started. */
+const others = [...new Set(ROLES.flatMap(commandsOf).map((name) => name.split('|')[0] as string))]
+  .filter((name) => name !== 'info' && !CASES.some(([command]) => command === name))
+  .toSorted();
+
+test('a server without any other command', { timeout: 600_000 }, async ({ flow }) => {
+  if (!playsAll) return;
+  const wrong: string[] = [];
+  for (const command of partOf(others)) {
+    const { url, close } = await startOwnRedis(['--rename-command', command, '']);
+    const ended = await fateOf(flow, url, command).catch((error: unknown) => error);
+    await close();
+    const named = (ended as Partial<PieceworkError>).code === 'NO_RIGHT';
+    if (ended !== 'works' && !(named && String(ended).includes(command)))
+      wrong.push(`${command}: ${ended}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+/** A request from its submission to its results. Answers the first error of the caller or the worker. */
+async function fateOf(flow: Flow, redis: string, name = ''): Promise<unknown> {
+  const at = { redis, queue: `${flow.queue}${name}` };
+  await using worker = new Worker({ ...at, handler: (n: number) => n, logger: new Log() as never });
+  await using pw = new Piecework(at);
+  const ended: unknown[] = [];
+  worker.on('error', (error) => ended.push(error));
+  const works = async () => {
+    await worker.start();
+    const request = await pw.submit(numbers(30), { id: flow.id(`one${name}`), window: 10 });
+    await request.completion();
+    const values: unknown[] = [];
+    for await (const { value } of request.results({ order: 'index' })) values.push(value);
+    expect(values).toEqual(numbers(30));
+    return 'works';
+  };
+  works().then(
+    (said) => ended.push(said),
+    (error) => ended.push(error),
+  );
+  await until(() => ended.length > 0, { timeoutMs: 60_000, what: 'it works, or says why not' });
+  return ended[0];
+}
+
+test('the list says since when there is each command, as the server does', async ({ flow }) => {
+  const client = new Redis((await testRedis()).url);
+  flow.after(() => client.disconnect());
+  const all = [...new Set(ROLES.flatMap(commandsOf))];
+  const docs = pairs(await client.call('COMMAND', 'DOCS', ...all));
+  const short = (version: unknown) => String(version).split('.').slice(0, 2).join('.');
+  const listed = SINCE.flatMap(([version, names]) => names.map((name) => [name, version] as const));
+  expect(listed.map(([name]) => name).toSorted()).toEqual(all.toSorted());
+  for (const [name, version] of listed) {
+    const said = docs.get(name);
+    if (said) expect(short(pairs(said).get('since')), name).toBe(version);
+  }
+  for (const [name, options] of Object.entries(OPTION_SINCE))
+    expect(JSON.stringify(docs.get(name)), name).toContain(Object.values(options)[0]);
+});
+
+const pairs = (reply: unknown) => {
+  const list = reply as unknown[];
+  return new Map(list.flatMap((one, i) => (i % 2 === 0 ? [[String(one), list[i + 1]]] : [])));
+};
