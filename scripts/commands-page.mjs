@@ -23,7 +23,8 @@ function wrapped(words, indent, end = '') {
   const lines = [];
   for (const word of words) {
     const last = lines.at(-1);
-    if (last !== undefined && `${last} ${word}${end}`.length <= WIDTH) lines[lines.length - 1] += ` ${word}`;
+    if (last !== undefined && `${last} ${word}${end}`.length <= WIDTH)
+      lines[lines.length - 1] += ` ${word}`;
     else lines.push(`${lines.length === 0 && end === '' ? '' : indent}${word}`);
   }
   return lines.join(`${end}\n`);
@@ -43,7 +44,10 @@ const lua = Object.values(buildScripts())
 /** Options that scripts give to a command: words in capitals among its arguments. */
 function optionsOf(command) {
   const [name, sub] = command.toUpperCase().split('|');
-  const call = new RegExp(`(?:redis\\.p?call|someAtATime)\\('${name}'${sub ? `, '${sub}'` : ''}(.*)`, 'g');
+  const call = new RegExp(
+    `(?:redis\\.p?call|someAtATime)\\('${name}'${sub ? `, '${sub}'` : ''}(.*)`,
+    'g',
+  );
   const found = [...lua.matchAll(call)].flatMap(([, rest]) => {
     const [mine] = rest.split(/redis\.p?call/);
     return [...mine.matchAll(/'([A-Z]{2,})'/g)].map(([, word]) => word);
@@ -70,7 +74,9 @@ function entryOf(command) {
     options.length > 0 ? `with ${options.map((one) => optionText(command, one)).join(', ')}` : '',
     scripts.length > 0 ? `scripts ${scripts.map((one) => `\`${one}\``).join(', ')}` : '',
     senders.length > 0 ? `sent by ${senders.join(', ')}` : '',
-    scripts.length + senders.length === 0 ? `sent by ${roles.length === ROLES.length ? 'all' : roles.join(', ')}` : '',
+    scripts.length + senders.length === 0
+      ? `sent by ${roles.length === ROLES.length ? 'all' : roles.join(', ')}`
+      : '',
   ];
   const purpose = OPTIONAL[command] ? ` **Optional:** for ${OPTIONAL[command]}.` : '';
   return `- \`${name}\`: ${facts.filter(Boolean).join('; ')}.${purpose}`;
@@ -78,12 +84,18 @@ function entryOf(command) {
 
 const list = SINCE.map(([version, names]) => {
   const entries = all.filter((command) => names.includes(command)).map(entryOf);
-  return [`Since Redis ${version}:`, '', ...entries.map((one) => wrapped(one.split(' '), '  '))].join('\n');
+  return [
+    `Since Redis ${version}:`,
+    '',
+    ...entries.map((one) => wrapped(one.split(' '), '  ')),
+  ].join('\n');
 }).join('\n\n');
 
 const found = readFileSync(page, 'utf8');
 const withRights = ROLES.reduce((text, role) => {
-  const line = new RegExp(`(ACL SETUSER piecework-${role} (?:[^+\\n]*\\\\\\n)*)((?: {4}'?\\+.*\\n)+)`);
+  const line = new RegExp(
+    `(ACL SETUSER piecework-${role} (?:[^+\\n]*\\\\\\n)*)((?: {4}'?\\+.*\\n)+)`,
+  );
   if (!line.test(text)) throw new Error(`docs/operations.md has no user piecework-${role}`);
   return text.replace(line, (_, before) => `${before}${rightsOf(role)}\n`);
 }, found);

@@ -52,7 +52,8 @@ function keysNamed(keys: readonly string[]): string {
 }
 
 function unknownIn(message: string, sent: Sent | undefined): string | undefined {
-  if (UNKNOWN_IN_SCRIPT.test(message)) return commandsOf(message, sent).join(' or ') || 'of a script';
+  if (UNKNOWN_IN_SCRIPT.test(message))
+    return commandsOf(message, sent).join(' or ') || 'of a script';
   const [, command, sub, container] = UNKNOWN.exec(message) ?? [];
   const name = sub === undefined ? command : `${container}|${sub}`;
   return name?.toLowerCase();

@@ -1,12 +1,30 @@
 /** What the doctor checks. */
 export type Check =
-  | ('repair' | 'version' | 'commands' | 'memory' | 'persistence' | 'replicas' | 'cluster' | 'clocks')
+  | (
+      | 'repair'
+      | 'version'
+      | 'commands'
+      | 'memory'
+      | 'persistence'
+      | 'replicas'
+      | 'cluster'
+      | 'clocks'
+    )
   | ('acl' | 'queue' | 'workers' | 'parked' | 'agenda' | 'books' | 'tokens' | 'running')
   | 'orphans';
 
 /** All checks, in the order of the findings. */
 export const CHECKS: readonly Check[] = [
-  ...(['repair', 'version', 'commands', 'memory', 'persistence', 'replicas', 'cluster', 'clocks'] as const),
+  ...([
+    'repair',
+    'version',
+    'commands',
+    'memory',
+    'persistence',
+    'replicas',
+    'cluster',
+    'clocks',
+  ] as const),
   ...(['acl', 'queue', 'workers', 'parked', 'agenda', 'books', 'tokens', 'running'] as const),
   'orphans',
 ];

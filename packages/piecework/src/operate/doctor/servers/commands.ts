@@ -35,14 +35,17 @@ function findingsOf(server: string, roles: readonly Role[], missing: readonly st
   const findings = needed.map((command) => {
     const { scripts, roles: by } = usersOf(command, roles);
     const what = `${server} does not have the command ${command}, which ${by.join(', ')} need`;
-    const called = scripts.length > 0 ? ` (${many(scripts.length, 'script')}: ${some(scripts)})` : '';
+    const called =
+      scripts.length > 0 ? ` (${many(scripts.length, 'script')}: ${some(scripts)})` : '';
     const advice = 'enable it, or use another server: docs/operations.md#commands lists all';
     return error('commands', `${what}${called}`, advice);
   });
   for (const command of optional) {
     const what = `${server} does not have the command ${command}. It is for ${OPTIONAL[command]}`;
     const works = 'everything else works; docs/operations.md#commands lists all';
-    findings.push(LATER.includes(command) ? ok('commands', what) : warning('commands', what, works));
+    findings.push(
+      LATER.includes(command) ? ok('commands', what) : warning('commands', what, works),
+    );
   }
   if (missing.length > 0) return findings;
   return [ok('commands', `${server} has every command that is used (${roles.join(', ')})`)];

@@ -126,7 +126,8 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   ssubscribe: NOTICES,
   sunsubscribe: 'leaving a channel',
   copy: 'submissions of many small requests. Without it they take longer',
-  hrandfield: 'offers of idle workers, and for leases after a clock was set back. Without it small requests wait for a pop, and those leases of retry queues and schedulers end by the former clock',
+  hrandfield:
+    'offers of idle workers, and for leases after a clock was set back. Without it small requests wait for a pop, and those leases of retry queues and schedulers end by the former clock',
   ping: 'checking that a connection answers',
   'client|setname': 'the names of connections',
   'client|id': 'ending a pop that waits. Without it a worker cuts the connection',

@@ -34,11 +34,7 @@ export async function checkVersion(servers: readonly Server[]): Promise<Finding[
   return findings;
 }
 
-function findingOf(
-  product: 'Redis' | 'Valkey',
-  version: string,
-  isForTrial: boolean,
-): Finding {
+function findingOf(product: 'Redis' | 'Valkey', version: string, isForTrial: boolean): Finding {
   const name = `${product} ${version}`;
   if (isOlder(version, OLDEST)) {
     const advice = `install Redis ${OLDEST} or newer, or Valkey`;
