@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import {
   commandsOf,
   LATER,
+  OF_CLUSTERS,
   OPTIONAL,
   PLAIN,
   usersOf,
@@ -78,6 +79,7 @@ function entryOf(command) {
       ? `sent by ${roles.length === ROLES.length ? 'all' : roles.join(', ')}`
       : '',
   ];
+  if (OF_CLUSTERS.includes(command)) facts.push('only to nodes of a cluster');
   const purpose = OPTIONAL[command] ? ` **Optional:** for ${OPTIONAL[command]}.` : '';
   return `- \`${name}\`: ${facts.filter(Boolean).join('; ')}.${purpose}`;
 }

@@ -21,6 +21,8 @@ const CASES: readonly (readonly [lacks: string, says: RegExp | 'works', doctor: 
   ['ssubscribe', 'works', /warning .*command ssubscribe\. .*notices/],
   ['client', 'works', /warning .*command client\|id\. .*pop/],
   ['command', 'works', /warning could not be checked: .*command command /],
+  ['acl', 'works', /warning .*rights could not be checked: .*command acl /],
+  ['cluster', 'works', /^(?![\s\S]*cluster)/],
   ['evalsha', /: the server does not have the command evalsha /, /error .*command evalsha, which/],
   ['blmpop', /: the server does not have the command blmpop /, /error .*blmpop, which worker need/],
   ['xreadgroup', /: the server does not have the command xreadgroup /, /error .*xreadgroup.*enter/],
@@ -39,7 +41,9 @@ test.for(CASES)('a server without %s', async ([command, says, doctor], { flow })
   await using admin = new Admin({ redis: url, queue: flow.queue });
   const found = await admin.doctor().then(
     (findings) =>
-      findings.filter(({ check }) => check === 'commands').map((one) => `${one.level} ${one.what}`),
+      findings
+        .filter(({ check }) => check === 'commands' || check === 'acl')
+        .map((one) => `${one.level} ${one.what}`),
     (error: Error) => [error.message],
   );
   expect(found.join('\n')).toMatch(doctor);

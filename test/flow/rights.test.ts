@@ -421,6 +421,7 @@ describe('the users of docs/operations.md', () => {
       level: 'warning',
       what: expect.stringMatching(/but for .*pop/),
     });
+    await server.call('ACL', 'SETUSER', userOf('worker'), '+client|id');
     await server.call('ACL', 'SETUSER', userOf('worker'), '-xreadgroup');
     expect((await missed()).join()).toContain(`ACL SETUSER ${userOf('worker')} +xreadgroup`);
     await server.call('ACL', 'DELUSER', userOf('notifier'));

@@ -1,3 +1,4 @@
+import { redisError } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { error, type Finding, ok, warning } from '../finding.js';
 import { commandsOf, LATER, OPTIONAL, patternsOf, placesOf } from './rights.js';
@@ -79,8 +80,11 @@ export async function checkAcl(
           ),
         );
       } catch (thrown) {
-        const what = `${name}: the rights could not be checked: ${(thrown as Error).message}`;
-        return [warning('acl', what, 'run this as a user with +acl|whoami and +acl|dryrun')];
+        const why = redisError(thrown, 'ask').message;
+        const what = `${name}: the rights could not be checked: ${why}`;
+        const advice =
+          'run this as a user with +acl|whoami and +acl|dryrun, if the server has them';
+        return [warning('acl', what, advice)];
       }
     }),
   );

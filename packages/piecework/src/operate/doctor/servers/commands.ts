@@ -1,7 +1,7 @@
 import { redisError } from '@piecework/protocol';
 import { error, type Finding, many, ok, some, warning } from '../finding.js';
 import type { Users } from './acl.js';
-import { commandsOf, LATER, OPTIONAL, usersOf } from './rights.js';
+import { commandsOf, LATER, OF_CLUSTERS, OPTIONAL, usersOf } from './rights.js';
 import { OTHER_QUEUES, ROLES, type Role } from './roles.js';
 import type { Server } from './servers.js';
 
@@ -12,8 +12,10 @@ const OF_REQUESTS = ROLES.filter((role) => !OTHER_QUEUES.some((other) => other =
 export async function checkCommands(servers: readonly Server[], users: Users): Promise<Finding[]> {
   const given = Object.keys(users) as Role[];
   const roles = given.length > 0 ? given : OF_REQUESTS;
-  const names = [...new Set(roles.flatMap(commandsOf))].sort();
-  const findings = servers.map(async ({ name, client }) => {
+  const all = [...new Set(roles.flatMap(commandsOf))].sort();
+  const findings = servers.map(async ({ name, client, info }) => {
+    const isNode = info.text('cluster_enabled') === '1';
+    const names = all.filter((command) => isNode || !OF_CLUSTERS.includes(command));
     const known = await client.call('COMMAND', 'INFO', ...names).catch((thrown: unknown) => {
       throw redisError(thrown, `ask ${name} which commands it has`);
     });

@@ -90,6 +90,11 @@ const CONNECT = [
   ...['cluster|slots', 'cluster|info', 'asking', 'readonly'],
 ];
 
+/** Commands that are sent to nodes of a cluster only. */
+export const OF_CLUSTERS: readonly string[] = [
+  ...['cluster|slots', 'cluster|info', 'cluster|nodes', 'asking', 'readonly'],
+];
+
 export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   producer: [...NOTE, 'hget', 'zscore', 'set', 'wait', 'waitaof', 'command|info'],
   worker: [
@@ -134,6 +139,10 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   'client|unblock': 'ending a pop that waits. Without it a worker cuts the connection',
   wait: "durability 'replica'",
   waitaof: "durability 'fsync'",
+  'acl|dryrun': 'checking rights (piecework doctor)',
+  'acl|whoami': 'checking rights (piecework doctor)',
+  'command|info': "checking which commands there are (piecework doctor, durability 'fsync')",
+  'config|get': 'checking settings (piecework doctor)',
 };
 
 /** Commands that Redis 7.0 has not, where ACL rules that name them are refused: for durability 'fsync' only. */
