@@ -21,13 +21,20 @@ export interface Sent {
 /** How many keys a message names at most. */
 const MOST_KEYS = 3;
 
-/**
- * Which command the server lacks, or which right is missing and which ACL rule grants it, in words; undefined when the
- * error is another one.
- */
+/** Which command the server lacks, or which right, in words, and what to do; undefined when the error is another one. */
 export function missingRight(message: string, sent?: Sent): string | undefined {
   const unknown = unknownIn(message, sent);
-  if (unknown) return `the server does not have the command ${unknown}`;
+  if (unknown)
+    return `the server does not have the command ${unknown} (docs/operations.md#commands says what needs it; piecework doctor says what else is missing)`;
+  const right = refusedRight(message, sent);
+  return (
+    right &&
+    `${right} (docs/operations.md lists the rights of each role; piecework doctor --users checks them)`
+  );
+}
+
+/** Which right is missing and which ACL rule grants it. */
+function refusedRight(message: string, sent?: Sent): string | undefined {
   if (!REFUSAL.test(message)) return undefined;
   if (message.includes('channel')) {
     const channel = /'([^']+)' channel/.exec(message)?.[1];

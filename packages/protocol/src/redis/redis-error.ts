@@ -83,12 +83,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
     );
   }
   const right = missingRight(message, sent);
-  if (right) {
-    return new ServerError(
-      `${doing}: ${right} (docs/operations.md#commands says what needs it; piecework doctor checks all)`,
-      { code: 'NO_RIGHT' },
-    );
-  }
+  if (right) return new ServerError(`${doing}: ${right}`, { code: 'NO_RIGHT' });
   if (NO_DB.test(message)) {
     return new ServerError(
       `${doing}: the server has no db of this number: take a smaller one, or raise \`databases\` of the server`,
