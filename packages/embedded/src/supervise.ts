@@ -95,8 +95,9 @@ export async function supervise(
     ended,
     unref() {
       child.unref();
+      // On Bun the input is no socket, and does not keep this process running.
       for (const pipe of [child.stdin, child.stdout, child.stderr])
-        (pipe as unknown as Socket).unref();
+        (pipe as Partial<Socket>).unref?.();
     },
     async close() {
       child.ref();

@@ -55,9 +55,9 @@ async function start(): Promise<void> {
   });
   child.stdin?.on('error', () => {});
   await once(child, 'spawn');
-  // The guard does not keep this process running.
+  // The guard does not keep this process running. On Bun the pipe is no socket, and does not do so either.
   child.unref();
-  (child.stdin as Socket).unref();
+  (child.stdin as Partial<Socket>).unref?.();
   child.once('exit', () => {
     guard = undefined;
   });
