@@ -8,7 +8,7 @@ import { describe, expect } from 'vitest';
 import { numbers, test } from '../support/flow.js';
 import { LEASE_MS } from '../support/given.js';
 import { NotingRedis } from '../support/noting-redis.js';
-import { scriptOf } from '../support/script-names.js';
+import { argumentsOf, scriptOf } from '../support/script-names.js';
 
 /** Also counts of the calls of `settle-compact` how many finish what they complete. */
 class Finishing extends NotingRedis {
@@ -18,13 +18,11 @@ class Finishing extends NotingRedis {
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
     const isSettle = scriptOf(command.name, command.args) === 'settle-compact';
-    if (isSettle) this.finishing += Number(finishesIn(command.args.map(String)));
+    if (isSettle)
+      this.finishing += Number(argumentsOf('settle-compact', command.args).of('finishes'));
     return super.sendCommand(command, stream);
   }
 }
-
-/** Its second argument, behind the keys. */
-const finishesIn = (args: readonly string[]): boolean => args[2 + Number(args[1]) + 1] === '1';
 
 const argsOf = (generation: number) => ({
   ...{ generation, worker: 'worker', op: generation % 1_000, want: 3, leaseMs: LEASE_MS },

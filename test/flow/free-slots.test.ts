@@ -3,7 +3,7 @@ import { type Command, Redis } from 'ioredis';
 import { Admin } from 'piecework';
 import { expect, vi } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
-import { scriptOf } from '../support/script-names.js';
+import { argumentsOf, scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 interface Enter {
@@ -28,17 +28,16 @@ function watch(flow: Flow): {
   ) {
     const { name, args } = command as unknown as Command;
     const script = scriptOf(name, args);
-    // Digest, number of keys, three keys, then the arguments, of which the fourth says how many permits are wanted.
-    if (script === 'enter') entered.push({ key: String(args[2]), want: Number(args[8]), popMs });
+    if (script === 'enter')
+      entered.push({
+        key: String(args[2]),
+        want: Number(argumentsOf('enter', args).of('want')),
+        popMs,
+      });
     if (script === 'enter-compact') {
-      // Behind the keys and six arguments come four for each request, of which the third is that number.
-      const count = Number(args[1]);
-      for (let i = 0; i < count; i += 1)
-        entered.push({
-          key: String(args[2 + i]),
-          want: Number(args[8 + count + 4 * i + 2]),
-          popMs,
-        });
+      const { groups } = argumentsOf('enter-compact', args);
+      for (const [i, group] of groups.entries())
+        entered.push({ key: String(args[2 + i]), want: Number(group.get('want')), popMs });
     }
     const sentAt = performance.now();
     const reply = plain.call(this, command, stream) as Promise<unknown>;

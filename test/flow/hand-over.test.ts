@@ -7,7 +7,7 @@ import type { RequestSession } from '../../packages/worker/dist/request/request-
 import { SlotAccount } from '../../packages/worker/dist/request/slot-account.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { ownClock } from '../support/own-clock.js';
-import { scriptOf } from '../support/script-names.js';
+import { argumentsOf, scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /*
@@ -22,8 +22,9 @@ class Watched extends Redis {
 
   override sendCommand(command: Command, stream?: never): unknown {
     const { args } = command;
-    // Digest, number of keys, three keys, then the arguments, of which the eighth says how many slots are in use.
-    if (scriptOf(command.name, args) === 'enter' && Number(args[12]) > 0) {
+    const isEnter = scriptOf(command.name, args) === 'enter';
+    // Slots that are still in use.
+    if (isEnter && Number(argumentsOf('enter', args).of('awaited')) > 0) {
       this.handedOver.push(String(args[2]));
       this.onHandOver(String(args[2]));
     }
@@ -43,15 +44,15 @@ class Keeping extends Redis {
   override sendCommand(command: Command, stream?: never): unknown {
     const script = scriptOf(command.name, command.args);
     const key = String(command.args[2]);
-    const args = command.args.slice(2 + Number(command.args[1]));
-    if (script === 'settle') this.#settles(key, args);
+    if (script === 'settle') this.#settles(key, command.args);
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
     if (script !== 'enter') return reply;
     return reply.then((answer) => {
       const [, numbers, , , , , ...entries] = answer as string[];
       const [permits, , , , , , ready] = String(numbers).split(' ').map(Number);
       this.#read.delete(key);
-      if (Number(args[7]) > 0 && ready === 0 && permits === entries.length / 2)
+      const awaited = Number(argumentsOf('enter', command.args).of('awaited'));
+      if (awaited > 0 && ready === 0 && permits === entries.length / 2)
         this.#read.set(key, permits as number);
       return answer;
     });
@@ -60,8 +61,9 @@ class Keeping extends Redis {
   #settles(key: string, args: readonly unknown[]): void {
     const before = this.#read.get(key);
     if (before === undefined) return;
-    const [keep, successes] = [Number(args[4]), Number(args[7])];
-    const read = before - successes - (args.length - 15 - successes) / 4;
+    const { of, rest } = argumentsOf('settle', args);
+    const [keep, successes] = [Number(of('keep')), Number(of('successes'))];
+    const read = before - successes - (rest.length - successes) / 4;
     this.kept.push({ keep, read });
     this.#read.set(key, read);
   }

@@ -10,7 +10,7 @@ import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { holdable } from '../support/held-settles.js';
 import { LossyRedis } from '../support/lossy-redis.js';
 import { ownClock } from '../support/own-clock.js';
-import { scriptOf } from '../support/script-names.js';
+import { argumentsOf, scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /*
@@ -361,8 +361,8 @@ class Sharing extends Redis {
   override sendCommand(command: Command, stream?: never): unknown {
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
     if (scriptOf(command.name, command.args) !== 'settle') return reply;
-    const args = command.args.slice(2 + Number(command.args[1])).map(String);
-    const [read, ahead] = [Number(args[12]), Number(args[13])];
+    const { of } = argumentsOf('settle', command.args);
+    const [read, ahead] = [Number(of('read')), Number(of('ahead'))];
     if (read > 0) this.asked.push({ ahead, share: this.#share });
     return reply.then((answer) => {
       const [verdict, numbers] = answer as [string, string];
