@@ -27,12 +27,13 @@ if not generation or --[[cure: an open generation that has ended is replaced]] g
   local at = now()
   local v = redis.call('HMGET', counters, 'generation', 'openedAt')
   generation = nextGeneration(tonumber(v[1]) or 0, at, above)
+  -- First, as a user who reads only may do the rest, but not this: an intent that is refused has written nothing.
+  -- cure: the counts of a queue in use do not expire
+  redis.call('PERSIST', counters)
   redis.call('HSET', counters, 'generation', generation,
     -- cure: an opened id shows how far the clock was
     'openedAt', math.max(at, tonumber(v[2]) or 0))
   noteFirst(counters, v[2], at)
-  -- cure: the counts of a queue in use do not expire
-  redis.call('PERSIST', counters)
   redis.call('HSET', open, id, generation)
   redis.call('ZADD', agenda, at + graceMs, id)
 end

@@ -493,22 +493,20 @@ describe('the users of docs/operations.md', () => {
   });
 
   test('keep a worker from other queues, and a notifier from submitting', async ({ flow }) => {
-    const { as } = await guarded(flow);
+    const { servers, as } = await guarded(flow);
     const foreign = flow.producer({ redis: as('producer'), queue: `${flow.queue}-other` });
     await expect(foreign.submit([1], { id: flow.id('foreign') })).rejects.toMatchObject({
       code: 'NO_RIGHT',
     });
     const forbidden = flow.id('forbidden');
-    // Its intent may stay where its create was refused; a look at the agenda would clear it up. An intent that is refused
-    // itself leaves the counts of the queue, which the next end of a request lets expire.
-    flow.after(async () => {
-      const { open } = await flow.queueCommands.whereabouts(forbidden);
-      await flow.queueCommands.finish(forbidden, open ?? 0, 'gone');
-    });
     const reader = flow.producer({ redis: as('notifier') });
-    await expect(reader.submit([1], { id: forbidden })).rejects.toMatchObject({
-      code: 'NO_RIGHT',
-    });
+    // In one call, and beginning with an intent.
+    for (const items of [[1], numbers(2).values()])
+      await expect(reader.submit(items, { id: forbidden })).rejects.toMatchObject({
+        code: 'NO_RIGHT',
+      });
+    const written = await Promise.all(servers.map((server) => server.keys(`{${flow.queue}}:*`)));
+    expect(written.flat()).toEqual([]);
   });
 });
 
