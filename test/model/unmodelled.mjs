@@ -176,6 +176,8 @@ export const unmodelled = [
   { cure: 'a whole request is tended at its deadline', why: TIME },
   { cure: 'a whole request shows how far the clock was', why: TIME },
   { cure: 'a submission that is refused refuses no other', why: OUTSIDE },
+  { cure: 'files of an earlier stop go before the run continues', why: OUTSIDE },
+  { cure: 'what a stopped run has not read is pending', why: OUTSIDE },
   { cure: 'a call that is refused for one request refuses no other', why: OUTSIDE },
   { cure: 'equals take turns', why: 'one request is modelled' },
   { cure: 'an existing request takes the place of the intent that it refused', why: TOLD },
