@@ -13,7 +13,7 @@
 --   workers       zset  boot id -> time of its last sign of life
 --   workerInfo    hash  boot id -> JSON
 --   series        list  how the queue worked in the last hour
---   counters      hash  time of the last tick; when Redis was last back after it had been away, also the second time in
+--   counters      hash  time of the last tick, and of the last one by a process that does not rest; when Redis was last back after it had been away, also the second time in
 --                       a row; the longest gap
 --                       between two ticks that still matters; the latest time by which an id was opened;
 --                       how far the agenda is shifted
@@ -28,7 +28,8 @@
 --   max              int     how many to claim at most
 --   goneMs           int     a worker without a sign of life for so long is removed
 --   awayMs           int     when nobody ticked for so long, Redis was away …
---   awayPerWorkerMs  int     … or for so long times the number of workers
+--   awayPerWorkerMs  int     … or for so long times the number of workers …
+--   rests            int     1: … unless the caller and others that rest ticked last: they tick again within goneMs; else 0
 --   lanes            string  priorities whose lanes are among the lists, '5,50', or ''
 --   tasks            string  ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none
 --   maxParked        int     at most so many parked requests are answered
@@ -53,13 +54,13 @@ local open, agenda, wait, marks, pushed, parked, parkedByTask, workers, workerIn
 local lists = { unpack(KEYS, 14) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local awayMs, awayPerWorkerMs, lanes = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local tasks, maxParked = ARGV[10], tonumber(ARGV[11])
+local awayMs, awayPerWorkerMs, rests = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9] == '1'
+local lanes, tasks, maxParked = ARGV[10], ARGV[11], tonumber(ARGV[12])
 
 local at = now()
 local queue = { open = open, agenda = agenda, wait = wait, marks = marks, pushed = pushed, lists = lists }
 
-local resumedAt, gapAt, gapMs = noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
+local resumedAt, gapAt, gapMs = noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs, rests, goneMs)
 -- cure: a sign of life that lies ahead counts as now
 believeSigns(workers, at)
 noteWorker(workers, workerInfo, series, worker, info, at, goneMs)
@@ -77,8 +78,8 @@ if tasks ~= '' then
     noteDue(agenda, found[i], at + graceMs)
   end
 end
-local pausedUntil = pauseEnds(paused, at)
-if pausedUntil < 0 then
+local pausedUntil, wasPaused = pauseEnds(paused, at)
+if pausedUntil < 0 and wasPaused then
   redis.call('UNLINK', paused)
 end
 return {

@@ -5,6 +5,8 @@
 -- away, or there was no fleet. A step of the clock forward looks the same, and may come right before an outage or behind
 -- it. So two silences in a row bring a grace each, and a third none before the fleet has ticked twice: otherwise a Redis
 -- that comes and goes would have a dead worker keep its permits for ever.
+-- Idle processes may rest for nearly `goneMs` between two ticks. When only such have ticked lately, nobody had a lease to
+-- renew, and their silence is no outage. Whoever takes work ticks at once, and does not rest.
 -- When the clock went back, nobody knows how long the silence was. It counts as an outage, since leases may last their
 -- whole term again then in any case.
 -- Before the first tick, the time since the first id was opened counts.
@@ -30,17 +32,22 @@ end
 -- Notes this tick. Returns when Redis was last back; when the longest gap between two ticks that still matters ended;
 -- how long it was. A gap matters as long as a lease that is shorter may have ended because it could not be renewed
 -- in it. A longer one is an outage, which has the rule above. Without the key nothing was ever open.
-local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
+local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs, rests, goneMs)
   if redis.call('EXISTS', counters) == 0 then
     return 0, 0, 0
   end
-  local before, backAt, againAt, gapAt, gapFrom, openedAt, firstAt =
-    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'againAt', 'gapAt', 'gapFrom', 'openedAt', 'firstAt'))
+  local before, backAt, againAt, gapAt, gapFrom, openedAt, firstAt, briskAt = unpack(redis.call('HMGET', counters,
+    'tickedAt', 'resumedAt', 'againAt', 'gapAt', 'gapFrom', 'openedAt', 'firstAt', 'briskAt'))
   openedAt = tonumber(openedAt) or 0
   -- cure: an outage before the first tick
   local first = openedAt > at and openedAt or tonumber(firstAt) or at
   local tickedAt, known = tonumber(before) or first, tonumber(backAt) or 0
   awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
+  briskAt = tonumber(briskAt) or tickedAt
+  -- cure: the rest of a frugal fleet is no outage
+  if tickedAt - briskAt > awayMs then
+    awayMs = math.max(awayMs, goneMs)
+  end
   local resumedAt, away = noteReturn(counters, at, tickedAt, known, tonumber(againAt), awayMs)
   gapAt = tonumber(gapAt) or 0
   local gapMs = gapAt - (tonumber(gapFrom) or gapAt)
@@ -48,7 +55,9 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
   if at + gap >= gapAt + gapMs or gapAt > at then
     gapAt, gapMs = at, gap
   end
-  redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
+  -- cure: work that begins in a fleet that rests is told from it
+  briskAt = rests and math.min(briskAt, at) or at
+  redis.call('HSET', counters, 'tickedAt', at, 'briskAt', briskAt, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
   -- Ids are opened between two ticks, and before the first.
   -- cure: an opened id shows how far the clock was, 2
   local seenAt = math.max(tonumber(before) or at, openedAt)

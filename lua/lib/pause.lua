@@ -1,5 +1,6 @@
--- When the pause of a queue ends by itself, 0: never, -1: it is not paused. `length` says for how long the
--- pause until that time was meant, from where it was asked: where the clock went back, it is not believed for longer.
+-- When the pause of a queue ends by itself, 0: never, -1: it is not paused; and whether the key is there. `length` says
+-- for how long the pause until that time was meant, from where it was asked: where the clock went back, it is not
+-- believed for longer.
 -- The key does not expire, as a server with a `volatile-` policy might evict it: `tick` removes it when the pause is over.
 local function pauseEnds(paused, at)
   local v = redis.call('HMGET', paused, 'until', 'length')
@@ -14,5 +15,5 @@ local function pauseEnds(paused, at)
       ends = -1
     end
   end
-  return ends
+  return ends, v[1] ~= false
 end

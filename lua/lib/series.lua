@@ -56,9 +56,11 @@ local function beginIntervals(series, workerInfo, present)
   end
   local running, slots, workers = fleetOf(workerInfo)
   local first = last and present - last < OPEN * INTERVAL_MS and last + INTERVAL_MS or present
-  for begun = first, present, INTERVAL_MS do
-    redis.call('LPUSH', series, table.concat({ begun, 0, 0, 0, 0, running, slots, workers }, ' '))
+  local begun = {}
+  for start = first, present, INTERVAL_MS do
+    begun[#begun + 1] = table.concat({ start, 0, 0, 0, 0, running, slots, workers }, ' ')
   end
+  redis.call('LPUSH', series, unpack(begun))
   -- cure: the series of a queue is bounded
   redis.call('LTRIM', series, 0, KEPT - 1)
   redis.call('PEXPIRE', series, TTL_MS)
@@ -82,6 +84,9 @@ local function noteFigures(series, workers, workerInfo, worker, info, at)
     return false
   end
   beginIntervals(series, workerInfo, at - at % INTERVAL_MS)
+  if old and sum == 0 and new[1] == old[1] and new[2] == old[2] then
+    return true
+  end
   local from = old and tonumber(redis.call('ZSCORE', workers, worker)) or at
   local page = redis.call('LRANGE', series, 0, math.min(OPEN - 1, math.ceil((at - from) / INTERVAL_MS)))
   local left = { unpack(more) }

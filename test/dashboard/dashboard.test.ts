@@ -710,7 +710,8 @@ describe('what is shown', () => {
         },
         { ...worker, id: 'stuck', leftovers: 2 },
         { ...worker, id: 'silent', seenAt: now - 60_000 },
-        { ...worker, id: 'idle', running: 0 },
+        // It ticks only every 50 s.
+        { ...worker, id: 'idle', running: 0, seenAt: now - 50_000, restMs: 50_000 },
         // What a report says of that moment holds for that moment.
         {
           ...worker,

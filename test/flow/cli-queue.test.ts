@@ -91,6 +91,9 @@ test('workers shows for how long a worker has been silent, and hides its outdate
   const [, row = ''] = (await run('workers')).stdout.split('\n');
   expect(row).toMatch(/^h-7-abcdefgh +silent 4\d s +\? +\? +all /);
   expect(jsonLines((await run('workers', '--json')).stdout)).toMatchObject([{ silent: true }]);
+  await client.hset(workerInfo, 'h-7-abcdefgh', JSON.stringify({ ...info, restMs: 50_000 }));
+  await client.zadd(workers, Date.now() - 45_000, 'h-7-abcdefgh');
+  expect((await run('workers')).stdout).toMatch(/^h-7-abcdefgh +works +3 of 4 /m);
   await new QueueCommands(connection, queue).deregister('h-7-abcdefgh');
 });
 

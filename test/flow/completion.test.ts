@@ -288,18 +288,19 @@ describe('a waiting caller gets its completion in spite of', () => {
     expect((await completion).status).toBe('succeeded');
   });
 
-  test('a notice that never comes', async ({ flow }) => {
-    const notifier = notifierOf(flow, { sweepMs: 30 });
-    const scene = await given.sealed({ queue: flow.queue });
-    const completion = notifier.completion(scene.id);
-    await listened(flow, scene);
-    // Whatever was looked at because of the subscription is behind us.
-    await looked(notifier, scene);
-    const { client } = flow.connection;
-    await client.hset(scene.request.keys.request, 'status', 'complete', 'outcome', 'succeeded');
-    expect((await completion).status).toBe('succeeded');
-    await scene.queue.finish(scene.id, scene.generation, 'succeeded');
-  });
+  for (const idle of ['responsive', 'frugal'] as const)
+    test(`a notice that never comes, with a ${idle} notifier`, async ({ flow }) => {
+      const notifier = notifierOf(flow, { sweepMs: 30, idle });
+      const scene = await given.sealed({ queue: flow.queue });
+      const completion = notifier.completion(scene.id);
+      await listened(flow, scene);
+      // Whatever was looked at because of the subscription is behind us.
+      await looked(notifier, scene);
+      const { client } = flow.connection;
+      await client.hset(scene.request.keys.request, 'status', 'complete', 'outcome', 'succeeded');
+      expect((await completion).status).toBe('succeeded');
+      await scene.queue.finish(scene.id, scene.generation, 'succeeded');
+    });
 
   test('two thousand others at the same time, over two connections', {
     tags: 'own-server',

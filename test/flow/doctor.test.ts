@@ -201,6 +201,12 @@ describe('the queue', () => {
     expect(wrong(await examine(queueOf(scene)), 'workers').join()).toContain(
       '1 worker silent for long: w1 (h, process 7)',
     );
+    // A frugal one.
+    await scene.queue.tick('w1', info.replace('}', ',"restMs":50000}'), '', true);
+    await client.zadd(queueKeys(queueOf(scene)).workers, Date.now() - 55_000, 'w1');
+    await client.hset(queueKeys(queueOf(scene)).counters, 'tickedAt', Date.now() - 55_000);
+    expect(wrong(await examine(queueOf(scene)), 'workers')).toEqual([]);
+    expect(wrong(await examine(queueOf(scene)), 'agenda')).toEqual([]);
   });
 
   it('warns when no worker serves a task', async () => {

@@ -68,6 +68,31 @@ describe('tick', () => {
     expect((await gap(18_000)).resumedAt).toBe(second.now);
   });
 
+  it('takes the silence of processes that rest for no outage, unless one that does not rest ticked lately', async () => {
+    const { queue } = await given.sealed({ items: 1 });
+    const after = async (ms: number, rests: boolean) => {
+      moveClock(ms);
+      const { resumedAt, now } = await queue.tick('', '', '', rests);
+      return resumedAt === now;
+    };
+    const rest = () => after(50_000, true);
+    expect(await after(0, true)).toBe(false);
+    // The first id was opened just before.
+    expect(await rest()).toBe(true);
+    for (let i = 0; i < 4; i += 1) expect(await rest()).toBe(false);
+    expect(await after(61_000, true)).toBe(true);
+    expect(await rest()).toBe(false);
+    for (let i = 0; i < 20; i += 1) {
+      expect(await after(1_000, true)).toBe(false);
+      expect(await after(4_000, false)).toBe(false);
+    }
+    expect(await after(1_000, true)).toBe(false);
+    expect(await after(16_000, false)).toBe(true);
+    expect(await after(1_000, false)).toBe(false);
+    expect(await rest()).toBe(true);
+    expect(await rest()).toBe(false);
+  });
+
   it('wakes a request when its list has been popped up to its mark, whatever comes behind', async () => {
     const scene = await given.sealed({ items: 2, limit: 2 });
     const { id, queue } = scene;

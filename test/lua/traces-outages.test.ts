@@ -11,6 +11,9 @@ import { playTraces, type Trace } from '../support/trace.js';
 
 useTestClock();
 
+/** Between two ticks of a fleet that rests. */
+const REST_MS = 50_000;
+
 const traces: Record<string, Trace> = {
   // Redis stands still for longer than a lease: the first tick withdrew everything from everybody.
   'after Redis was away, a worker has its whole lease to renew': {
@@ -52,6 +55,53 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).permits).toEqual({});
     },
     without: [{ script: 'tick', cure: 'no third grace in a row' }],
+  },
+
+  // The silence of a fleet that rests used up the graces, and the outage right after it brought none.
+  'work that begins in a fleet that rests survives an outage': {
+    async play() {
+      // One right after the work has begun, and one that is shorter than a lease, when the lease would be renewed.
+      const times = [[2 * LEASE_MS], [LEASE_MS / 3, (LEASE_MS * 5) / 6]];
+      for (const untilTicks of times) {
+        const scene = await given.sealed({ items: 1, limit: 1 });
+        await scene.queue.tick('', '', '', true);
+        moveClock(REST_MS);
+        await scene.queue.tick('', '', '', true);
+        moveClock(REST_MS);
+        const worker = new Hand(scene);
+        await worker.hold(1);
+        await tickOnce(scene);
+        for (const ms of untilTicks) {
+          moveClock(ms);
+          await tickOnce(scene);
+        }
+        expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+      }
+    },
+    without: [
+      { script: 'tick', cure: 'the rest of a frugal fleet is no outage', change: 'never' },
+      {
+        script: 'tick',
+        cure: 'work that begins in a fleet that rests is told from it',
+        change: { becomes: 'briskAt' },
+      },
+    ],
+  },
+
+  // Every rest brought the dead worker another lease.
+  'a fleet that rests takes over from a dead worker within a rest and a lease': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      await new Hand(scene, 'dead').hold(1);
+      await tickOnce(scene);
+      moveClock(REST_MS);
+      for (let tended = 0; tended < 3; tended += 1) {
+        await tickOnce(scene, true);
+        moveClock(LEASE_MS / 2 + 100);
+      }
+      expect((await inspect(scene)).permits).toEqual({});
+    },
+    without: [{ script: 'tick', cure: 'the rest of a frugal fleet is no outage', change: 'never' }],
   },
 
   // An hour forward, then Redis away before anybody ticked twice, or the other way round.

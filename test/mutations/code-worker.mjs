@@ -17,6 +17,11 @@ export const codeWorker = [
     name: 'goes on as soon as it is due: a hold, with one worker',
   },
   {
+    cure: 'a worker that rests ticks when work comes',
+    test: 'test/flow/frugal.test.ts',
+    name: 'ticks as often as any other while it has work',
+  },
+  {
     cure: 'one tick that searches is asked for at a time',
     test: 'test/flow/tasks.test.ts',
     name: 'searches for parked requests at the same pace, however many requests it ends',

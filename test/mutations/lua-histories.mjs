@@ -208,6 +208,21 @@ export const luaHistories = [
     history: 'a Redis that comes and goes does not leave a dead worker its permits for ever',
   },
   {
+    cure: 'the rest of a frugal fleet is no outage',
+    test: TRACES_OUTAGES,
+    history: 'work that begins in a fleet that rests survives an outage',
+  },
+  {
+    cure: 'the rest of a frugal fleet is no outage',
+    test: TRACES_OUTAGES,
+    history: 'a fleet that rests takes over from a dead worker within a rest and a lease',
+  },
+  {
+    cure: 'work that begins in a fleet that rests is told from it',
+    test: TRACES_OUTAGES,
+    history: 'work that begins in a fleet that rests survives an outage',
+  },
+  {
     cure: 'no third grace in a row',
     test: TRACES_OUTAGES,
     history: 'a step of the clock beside an outage leaves a worker its whole lease to renew',

@@ -1,4 +1,5 @@
-// What an idle process costs: commands and bytes per second, by kind of process, each on a server of its own.
+// What an idle process costs: commands and bytes per second, by kind of process and by its setting `idle`, each on a server
+// of its own. A frugal one ticks every 50 s, so the time should be several minutes.
 //
 //   npm run build && node test/scale/idle-cost.mjs [SECONDS]
 import { once } from 'node:events';
@@ -10,17 +11,17 @@ import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 
-const seconds = Number(process.argv[2] ?? 60);
+const seconds = Number(process.argv[2] ?? 300);
 
-/** Each opens an idle object, and answers how to close it. */
+/** Each opens an idle object, with a setting if it has any, and answers how to close it. */
 const kinds = {
-  'a worker': async (redis) => {
-    const worker = new Worker({ redis, handler: () => {} });
+  'a worker': async (redis, idle) => {
+    const worker = new Worker({ redis, idle, handler: () => {} });
     await worker.start();
     return () => worker.close();
   },
-  'a worker that had work': async (redis) => {
-    const worker = new Worker({ redis, handler: () => {} });
+  'a worker that had work': async (redis, idle) => {
+    const worker = new Worker({ redis, idle, handler: () => {} });
     await worker.start();
     const producer = new Producer({ redis });
     await producer.submit([1]);
@@ -28,21 +29,27 @@ const kinds = {
     await producer.close();
     return () => worker.close();
   },
+  'a worker of named tasks': async (redis, idle) => {
+    const handlers = [{ task: 'a', run: () => {} }];
+    const worker = new Worker({ redis, idle, handlers });
+    await worker.start();
+    return () => worker.close();
+  },
   'a producer with nothing open': async (redis) => {
     const producer = new Producer({ redis });
     await (await producer.open({ id: 'a' })).cancel();
     return () => producer.close();
   },
-  'a notifier that awaits one request': async (redis) => {
+  'a notifier that awaits one request': async (redis, idle) => {
     const producer = new Producer({ redis });
     const { id } = await producer.submit([1]);
     await producer.close();
-    const notifier = new Notifier({ redis });
+    const notifier = new Notifier({ redis, idle });
     notifier.completion(id).catch(() => {});
     return () => notifier.close();
   },
-  'a Scheduler that waits': async (redis) => {
-    const queue = new Scheduler({ redis, name: 'a' });
+  'a Scheduler that waits': async (redis, idle) => {
+    const queue = new Scheduler({ redis, idle, name: 'a' });
     const over = new AbortController();
     (async () => {
       for (;;) await queue.takeDue({ lockMs: 10_000, waitMs: 600_000, signal: over.signal });
@@ -52,8 +59,8 @@ const kinds = {
       return queue.close();
     };
   },
-  'a RetryQueue that waits': async (redis) => {
-    const queue = new RetryQueue({ redis, name: 'a' });
+  'a RetryQueue that waits': async (redis, idle) => {
+    const queue = new RetryQueue({ redis, idle, name: 'a' });
     const over = new AbortController();
     queue.consume(async () => {}, { maxFailures: 1, signal: over.signal }).catch(() => {});
     return () => {
@@ -82,12 +89,15 @@ async function figures(url) {
   };
 }
 
+const settings = Object.entries(kinds).flatMap(([kind, open]) =>
+  (open.length > 1 ? ['responsive', 'frugal'] : [undefined]).map((idle) => ({ kind, open, idle })),
+);
 const rows = await Promise.all(
-  Object.entries(kinds).map(async ([kind, open]) => {
+  settings.map(async ({ kind, open, idle }) => {
     const server = await startRedis();
-    const close = await open(server.url);
-    // What follows a start is not idle yet.
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const close = await open(server.url, idle);
+    // What follows a start is not idle yet: a frugal worker rests 5 s after its work.
+    await new Promise((resolve) => setTimeout(resolve, 12_000));
     const before = await figures(server.url);
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
     const after = await figures(server.url);
@@ -98,6 +108,7 @@ const rows = await Promise.all(
     await server.close();
     return {
       kind,
+      idle,
       'commands/min': (((after.commands - before.commands) * 60) / seconds).toFixed(0),
       'bytes/s': ((after.bytes - before.bytes) / seconds).toFixed(0),
       stats: process.env.STATS

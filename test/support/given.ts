@@ -187,8 +187,8 @@ export async function popAll({ queue, connection }: Scene): Promise<string[]> {
 }
 
 /** Ticks once and does with each claim what a ticking process does. Answers how many there were. */
-export async function tickOnce({ queue, connection }: Scene): Promise<number> {
-  const tick = await queue.tick('', '');
+export async function tickOnce({ queue, connection }: Scene, rests = false): Promise<number> {
+  const tick = await queue.tick('', '', '', rests);
   const { claims, resumedAt, now } = tick;
   for (const claim of claims) {
     const tended = await new RequestCommands(connection, claim.id).tend(

@@ -4,6 +4,7 @@ import {
   checkOption,
   checkOptions,
   FailureCommands,
+  type Idle,
   type JsonText,
   type KeptFailure,
   LostError,
@@ -84,7 +85,7 @@ export class Notifier implements AsyncDisposable {
   /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: NotifierOptions) {
     const checked = checkOptions<
-      NotifierOptions & { queue: string; shards: number; sweepMs: number; unavailableMs: number }
+      NotifierOptions & { queue: string; shards: number; idle: Idle; unavailableMs: number }
     >(notifierOptions, options);
     const { redis, queue, shards, unavailableMs } = checked;
     this.#forMs = unavailableMs;

@@ -10,6 +10,13 @@ export { LARGEST_VALUE_BYTES, MAX_PAYLOAD_BYTES } from './contract/codec.js';
 export * from './contract/condition-error.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
+export {
+  type Idle,
+  idleFactor,
+  idleOption,
+  isSilentWorker,
+  signOfLifeMs,
+} from './contract/idle.js';
 export { JsonText, jsonText, knownJson } from './contract/json-text.js';
 export type { CrashCause } from './contract/kept-error.js';
 export { limitOption } from './contract/limit.js';

@@ -39,6 +39,13 @@ export * from './contract/cost.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
 export * from './contract/id-queue-keys.js';
+export {
+  type Idle,
+  idleFactor,
+  idleOption,
+  isSilentWorker,
+  signOfLifeMs,
+} from './contract/idle.js';
 export type { JsonInput, Jsonify } from './contract/json.js';
 export * from './contract/json-text.js';
 export * from './contract/kept-error.js';

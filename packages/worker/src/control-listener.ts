@@ -1,5 +1,4 @@
 import {
-  type Connection,
   type Granted,
   offerChannel,
   type PieceworkError,
@@ -8,10 +7,10 @@ import {
   ServerError,
   Subscriber,
 } from '@piecework/protocol';
-import type { Logger } from 'pino';
 import type { Shard } from './fetch/shard.js';
+import type { WorkerContext } from './shared/worker-context.js';
 
-/** How often the connection is asked for a sign of life, and how long an answer may take. */
+/** How often the connection is asked for a sign of life (less often by a frugal worker), and how long an answer may take. */
 const PING_EVERY_MS = 15_000;
 const PING_MS = 5_000;
 
@@ -25,15 +24,14 @@ const PING_MS = 5_000;
 export class ControlListener {
   readonly #subscriber: Subscriber;
   readonly #shards: readonly Shard[];
+  readonly #pingEveryMs: number;
   /** On which requests come that were entered by an offer. */
   readonly #own: string;
   #pings: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** `worker`: its boot id. */
   constructor(
-    connection: Connection,
-    worker: string,
+    { id, connection, idleFactor, logger }: WorkerContext,
     shards: readonly Shard[],
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
@@ -45,10 +43,10 @@ export class ControlListener {
       /** Notices about it may have been missed until now. */
       readonly onMaybeMissed: (shard: Shard) => void;
     },
-    logger: Logger,
   ) {
     this.#shards = shards;
-    this.#own = offerChannel(worker);
+    this.#pingEveryMs = PING_EVERY_MS * idleFactor;
+    this.#own = offerChannel(id);
     const ofChannel = new Map(shards.map((shard) => [shard.queue.keys.control, shard]));
     const onOwn = (message: string) => {
       const granted = parseGranted(message);
@@ -92,7 +90,7 @@ export class ControlListener {
     if (this.#pings || this.#closed) return;
     for (const { queue } of this.#shards) this.#subscriber.add(queue.keys.control);
     if (this.#shards.some(({ offer }) => offer.isPossible)) this.#subscriber.add(this.#own);
-    this.#pings = setInterval(() => this.#subscriber.ping(PING_MS), PING_EVERY_MS);
+    this.#pings = setInterval(() => this.#subscriber.ping(PING_MS), this.#pingEveryMs);
     this.#pings.unref();
   }
 

@@ -1,4 +1,6 @@
 import {
+  type Idle,
+  idleOption,
   LARGEST_VALUE_BYTES,
   LONGEST_DELAY_MS,
   type OptionTable,
@@ -50,6 +52,13 @@ export interface WorkerOptions {
    * @default 120000
    */
   readonly maxBlockMs?: number | undefined;
+  /**
+   * 'frugal': an idle worker sends a tenth of the commands, for servers that bill each. It notices later what others left
+   * undone: the work of a dead worker is taken over up to 80 s after its last sign of life, instead of 35 s, and a request
+   * that waits for its task starts up to 10 s later. A small request takes a round trip more. A worker that has work does
+   * as any other. @default 'responsive'
+   */
+  readonly idle?: Idle | undefined;
   /**
    * Time slice of a request, in ms: after it the worker asks whether other requests wait. It leaves for one of a higher
    * priority at once. Requests of the same priority take turns, each for as long as ten handlers take, at least one
@@ -122,6 +131,7 @@ export const workerOptions: OptionTable = {
   ),
   leaseMs: option.ms(1_000, 3_600_000, 30_000),
   maxBlockMs: option.ms(0, 86_400_000, 120_000),
+  idle: idleOption,
   quantumMs: option.ms(0, 3_600_000, 50),
   settleDelayMs: option.ms(0, 60_000, 80),
   backoff: option.custom(shape.callable, 'a function'),

@@ -41,7 +41,8 @@ export class Registration {
   /** The JSON for one shard. It begins with the figures, which the scripts read. */
   infoOf(shard: Shard): string {
     const figures = shard.figures.report(this.#runningOf(shard), this.#about.concurrency);
-    return JSON.stringify({ figures, ...this.#about, ...this.#now, ...this.#load.now });
+    const { restMs } = shard;
+    return JSON.stringify({ figures, ...this.#about, restMs, ...this.#now, ...this.#load.now });
   }
 
   /** Handlers that it runs for one shard. */

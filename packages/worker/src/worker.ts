@@ -7,6 +7,7 @@ import {
   type Granted,
   IndeterminateError,
   InvalidOptionError,
+  idleFactor,
   type Jsonify,
   option,
   Patience,
@@ -111,6 +112,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       handlers,
       isolation: pool.isolation,
       leaseMs,
+      idleFactor: idleFactor(checked.idle),
       renewal: new Renewal({
         connection,
         ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
@@ -178,7 +180,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       // Without an answer, the next tick contains them.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };
-    this.#control = new ControlListener(connection, id, this.#shards, hooks, ownLogger);
+    this.#control = new ControlListener(context, this.#shards, hooks);
     this.#heartbeat = new Heartbeat(
       context.leaseMs,
       () => this.#dispatcher.sessions,

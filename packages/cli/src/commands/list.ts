@@ -1,4 +1,5 @@
 import type { RequestStatus } from '@piecework/notifier';
+import { isSilentWorker } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import type { ListOptions } from 'piecework';
 import { commonFlags } from '../flags/common-flags.js';
@@ -37,10 +38,12 @@ export function listCommands(program: Command): void {
     const values = readFlags<ListValues>(given, commonFlags);
     await using pw = await openPiecework(values);
     const found = await pw.admin.workers();
-    const { isSilent, workerTable } = await import('../output/worker-table.js');
+    const { workerTable } = await import('../output/worker-table.js');
     if (values.json)
       for (const worker of found)
-        print(JSON.stringify({ ...worker, silent: isSilent(worker, found.length) }));
+        print(
+          JSON.stringify({ ...worker, silent: isSilentWorker(worker, found.length, Date.now()) }),
+        );
     else {
       const nothing = found.length === 0 ? `no workers${await elsewhere(values)}` : '';
       printTable(workerTable(found, nothing));

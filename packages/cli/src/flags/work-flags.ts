@@ -95,6 +95,11 @@ export const workerFlags: readonly Flag[] = [
     'number',
   ),
   flag(
+    '--idle <how>',
+    'frugal: an idle worker sends a tenth of the commands, for servers that bill each, and notices later that another worker has died',
+    workerOptions['idle'],
+  ),
+  flag(
     '--slow-ms <ms>',
     'a handler that has run this long is logged as slow',
     workerOptions['slowMs'],

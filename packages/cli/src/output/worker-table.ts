@@ -1,5 +1,5 @@
 import type { RegisteredWorker } from '@piecework/protocol';
-import { TIMES } from '@piecework/protocol/contract';
+import { isSilentWorker } from '@piecework/protocol/contract';
 import { ago, duration } from '@piecework/views/format';
 import { type Cell, type Column, plainTable } from '../terminal/table.js';
 import { longestOf } from './running-table.js';
@@ -14,17 +14,12 @@ const WORKER_COLUMNS: readonly Column[] = [
   { head: 'seen', right: true },
 ];
 
-/** Whether a worker has given no sign of life for longer than workers do, as for the doctor. It may have ended. */
-export function isSilent({ seenAt }: RegisteredWorker, fleet: number): boolean {
-  return Date.now() - seenAt > Math.max(TIMES.awayMs, fleet * TIMES.awayPerWorkerMs);
-}
-
 /** Host and process id are part of the id. */
 function workerRow(worker: RegisteredWorker, fleet: number): Cell[] {
   const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
   const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
   const now = Date.now();
-  const known = isSilent(worker, fleet)
+  const known = isSilentWorker(worker, fleet, now)
     ? [id, `silent ${duration(now - seenAt)}`, '?', '?']
     : [id, draining ? 'drains' : 'works', busy, longestOf(worker)];
   return [

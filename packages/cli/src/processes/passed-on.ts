@@ -1,6 +1,6 @@
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
-  ...['settleDelayMs'],
+  ...['settleDelayMs', 'idle'],
   ...['maxResultBytes', 'exec', 'execFields', 'execInput', 'execOutput', 'execStderr'],
   ...['persistent', 'logLevel', 'logFormat'],
 ];

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isSilentWorker } from '@piecework/protocol/contract';
 import type { Admin, QueueCounts, RegisteredWorker } from 'piecework';
 import { TimeoutError } from 'piecework';
 import { handlerSeconds } from './handler-time.js';
@@ -10,9 +11,6 @@ const EVERY_MS = 1_000;
 const LONGEST_MS = 5_000;
 /** How far back the time of handlers is looked for, in ms. */
 const HISTORY_MS = 600_000;
-/** A worker without a sign of life for longer may have ended: as for the dashboard, `piecework workers` and the doctor. */
-const AWAY_MS = 15_000;
-const AWAY_PER_WORKER_MS = 190;
 
 /** What is read of a queue: `pw.admin`, or an `Admin`. */
 export type ReadQueue = Pick<Admin, 'counts' | 'workers' | 'history' | 'list'>;
@@ -90,8 +88,7 @@ export class QueueReader {
 }
 
 function fleetOf(workers: readonly RegisteredWorker[], now = Date.now()): FleetFigures {
-  const awayMs = Math.max(AWAY_MS, workers.length * AWAY_PER_WORKER_MS);
-  const alive = workers.filter(({ seenAt }) => now - seenAt <= awayMs);
+  const alive = workers.filter((worker) => !isSilentWorker(worker, workers.length, now));
   const sum = (of: (worker: RegisteredWorker) => number) =>
     alive.reduce((n, one) => n + of(one), 0);
   return {

@@ -1,13 +1,13 @@
 import {
   ENDED_BY,
   isOverdueAt,
+  isSilentWorker,
   type LongestRun,
   lasting,
   leaseCheckMs,
   type RegisteredWorker,
   renewAfterMs,
   TIGHT_MEMORY,
-  TIMES,
 } from '@piecework/protocol';
 import type {
   ProducerSigns,
@@ -325,8 +325,7 @@ function alsoOf(seen: Snapshot, waitingFor: WaitingFor | undefined): string {
 
 /** Workers with a sign of life: in a fleet of any size some worker ticks within this time. */
 function aliveAt({ readAt, queue: { workers } }: Snapshot): (worker: RegisteredWorker) => boolean {
-  const awayMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
-  return ({ seenAt }) => readAt - seenAt < awayMs;
+  return (worker) => !isSilentWorker(worker, workers.length, readAt);
 }
 
 const serves = ({ tasks }: RegisteredWorker, task: string) => tasks === '*' || tasks.includes(task);

@@ -2,6 +2,8 @@ import {
   Agenda,
   type Connection,
   DroppedError,
+  type Idle,
+  idleFactor,
   type RecentEnd,
   type RecentEnds,
   RequestReads,
@@ -11,6 +13,7 @@ import {
   type Shards,
   Subscriber,
   safely,
+  TIMES,
 } from '@piecework/protocol';
 import { CallerChannel, type NamedChannel } from './caller-channel.js';
 import type { FirstReach } from './first-reach.js';
@@ -33,6 +36,8 @@ import { Subscription } from './subscription.js';
  * rights. While anything is awaited, the notifier also ticks the agenda: deadlines take effect with no worker alive.
  */
 
+/** How often all states are read although no notice came, in ms. */
+const SWEEP_MS = 15_000;
 /** How long the subscribing connection may take to answer the ping that is sent every `sweepMs`, in ms. */
 const PING_MS = 5_000;
 
@@ -92,7 +97,11 @@ export class Waiters {
     connection: Connection,
     queue: Shards,
     firstReach: FirstReach,
-    { sweepMs, onError: listener }: { sweepMs: number; onError?: (error: unknown) => void },
+    {
+      idle,
+      sweepMs = SWEEP_MS * idleFactor(idle),
+      onError: listener,
+    }: { idle: Idle; sweepMs?: number; onError?: (error: unknown) => void },
   ) {
     // cure: a listener of a notifier ends nothing
     const onError = safely(listener);
@@ -103,7 +112,8 @@ export class Waiters {
     this.#sweepMs = sweepMs;
     this.#pace = new ReadPace(sweepMs);
     this.#reads = new ReadPool((watch) => this.#read(watch), onError);
-    this.#agendas = queue.all.map((shard) => new Agenda(connection, shard, { onError }));
+    const agenda = { onError, restMs: () => TIMES.tickMs * idleFactor(idle) };
+    this.#agendas = queue.all.map((shard) => new Agenda(connection, shard, agenda));
     this.#subscriber = new Subscriber(connection, {
       onNotice: (channel, message) => this.#onNotice(channel, message),
       // cure: re-read after reconnect

@@ -4,7 +4,9 @@ import {
   Connection,
   checkOption,
   checkOptions,
+  type Idle,
   InvalidOptionError,
+  idleOption,
   type Jsonify,
   type OptionTable,
   option,
@@ -34,6 +36,11 @@ export interface PieceworkOptions {
    */
   readonly unavailableMs?: number | undefined;
   /**
+   * 'frugal': while it waits, as for a completion, it sends a tenth of the commands, for servers that bill each, and
+   * notices a lost notice later (see NotifierOptions). @default 'responsive'
+   */
+  readonly idle?: Idle | undefined;
+  /**
    * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a busy queue
    * is spread over a cluster. The same for all that use it. @default 1
    */
@@ -45,7 +52,11 @@ export interface PieceworkOptions {
   readonly telemetry?: Telemetry | undefined;
 }
 
-const pieceworkOptions: OptionTable = { ...adminOptions, telemetry: telemetryOption };
+const pieceworkOptions: OptionTable = {
+  ...adminOptions,
+  idle: idleOption,
+  telemetry: telemetryOption,
+};
 
 /**
  * Options of a request. With a `task` from `defineTask`, payloads and results have its types, and its schema, if it
@@ -101,11 +112,11 @@ export class Piecework implements AsyncDisposable {
       pieceworkOptions,
       options,
     );
-    const { redis, unavailableMs, telemetry, ...queue } = checked;
+    const { redis, unavailableMs, idle, telemetry, ...queue } = checked;
     this.#connection = Connection.open(redis, 'this Piecework object');
     this.#traced = telemetry && new Traced(telemetry, queue.queue, this.#connection);
     this.#producer = new Producer({ redis: this.#connection, ...queue });
-    this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, ...queue });
+    this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, idle, ...queue });
     this.admin = new Admin({ redis: this.#connection, unavailableMs, ...queue });
   }
 

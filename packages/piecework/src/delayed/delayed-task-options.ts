@@ -1,5 +1,7 @@
 import { type RequestOptions, requestOptions } from '@piecework/producer';
 import {
+  type Idle,
+  idleOption,
   type Jsonify,
   type OptionTable,
   option,
@@ -65,6 +67,8 @@ export interface DelayedTasksOptions {
    * automatically. @default []
    */
   readonly moves?: readonly string[] | undefined;
+  /** 'frugal': while it waits, it sends a tenth of the commands, for servers that bill each. @default 'responsive' */
+  readonly idle?: Idle | undefined;
 }
 
 const redis = workerOptions['redis'] as OptionTable[string];
@@ -73,6 +77,7 @@ const name = option.name();
 export const delayedTasksOptions: OptionTable = {
   redis,
   moves: option.custom(shape.array(name.fits), 'names of queues', []),
+  idle: idleOption,
 };
 
 /**
@@ -84,7 +89,10 @@ export type TaskFunction<Args = any> = Handler<Args>;
 
 // biome-ignore lint/suspicious/noExplicitAny: tasks of any names
 export interface TaskWorkerOptions<Tasks extends TaskArguments<Tasks> = Record<string, any>>
-  extends Pick<WorkerOptions, 'concurrency' | 'leaseMs' | 'maxBlockMs' | 'backoff' | 'logger'> {
+  extends Pick<
+    WorkerOptions,
+    'concurrency' | 'leaseMs' | 'maxBlockMs' | 'idle' | 'backoff' | 'logger'
+  > {
   /** Queues to serve: a free slot takes from the first of them that has a task. 1 to 100, each once. */
   readonly queues: readonly string[];
   /** The functions that run tasks, by name. Tasks of other names are left to other workers. */
@@ -108,7 +116,7 @@ export const taskWorkerOptions: OptionTable = {
     'names of 1 to 100 queues, each once',
   ),
   handlers: option.custom(areTasks, '{ name: (args, context) => … }, at least one'),
-  ...from(workerOptions, 'concurrency', 'leaseMs', 'maxBlockMs', 'backoff', 'logger'),
+  ...from(workerOptions, 'concurrency', 'leaseMs', 'maxBlockMs', 'idle', 'backoff', 'logger'),
 };
 
 export const taskArguments: OptionTable[string] = option.custom(

@@ -6,10 +6,13 @@ import {
   Connection,
   checkOption,
   checkOptions,
+  type Idle,
+  idleFactor,
   option,
   PayloadError,
   QueueCommands,
   RequestExistsError,
+  TIMES,
   type WaitOptions,
 } from '@piecework/protocol';
 import { RequestHandle } from '../api/request-handle.js';
@@ -89,17 +92,19 @@ export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, an
   implements AsyncDisposable
 {
   readonly #connection: Connection;
+  readonly #idle: Idle;
   readonly #places = new Map<string, Place>();
   readonly #workers = new Set<TaskWorker>();
   #closing: Promise<void> | undefined;
 
   /** @throws InvalidOptionError */
   constructor(options: DelayedTasksOptions) {
-    const { redis, moves } = checkOptions<Required<DelayedTasksOptions>>(
+    const { redis, moves, idle } = checkOptions<Required<DelayedTasksOptions>>(
       delayedTasksOptions,
       options,
     );
     this.#connection = Connection.open(redis, CALLED);
+    this.#idle = idle;
     for (const queue of moves) this.#place(queue).mover.start();
   }
 
@@ -218,11 +223,12 @@ export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, an
     const at = { redis: connection, queue };
     const place = {
       producer: new Producer(at),
-      notifier: new Notifier(at),
+      notifier: new Notifier({ ...at, idle: this.#idle }),
       admin: new Admin(at),
       mover: new Agenda(connection, new QueueCommands(connection, queue), {
         prompt: true,
-        restMs: () => this.#places.size * REST_PER_QUEUE_MS,
+        restMs: () =>
+          Math.max(TIMES.tickMs * idleFactor(this.#idle), this.#places.size * REST_PER_QUEUE_MS),
       }),
     };
     this.#places.set(queue, place);

@@ -17,9 +17,14 @@ export const TIMES = {
    * as one tick claims. Also from the announcement of a change to the tend that finishes it if its process died.
    */
   slowMs: 60_000,
-  /** A worker without a sign of life for this long is removed from the registry. */
+  /** The longest wait between two ticks of a process that does not rest (contract/idle.ts). */
+  tickMs: 5_000,
+  /**
+   * A worker without a sign of life for this long is removed from the registry. When only resting processes ticked before
+   * that, Redis was away.
+   */
   workerGoneMs: 60_000,
-  /** When no process ticked for this long, Redis was away. Three times the longest wait between two ticks. */
+  /** When no process ticked for this long, Redis was away. Three times `tickMs`. */
   awayMs: 15_000,
   /** Added to `awayMs` for each live worker, because each process of a big fleet ticks less often. */
   awayPerWorkerMs: 190,

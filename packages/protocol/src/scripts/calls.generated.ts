@@ -1339,7 +1339,7 @@ export const calls = {
       /** boot id -> time of its last sign of life */ readonly workers: string;
       /** boot id -> JSON */ readonly workerInfo: string;
       /** how the queue worked in the last hour */ readonly series: string;
-      /** time of the last tick; when Redis was last back after it had been away, also the second time in a row; the longest gap between two ticks that still matters; the latest time by which an id was opened; how far the agenda is shifted */ readonly counters: string;
+      /** time of the last tick, and of the last one by a process that does not rest; when Redis was last back after it had been away, also the second time in a row; the longest gap between two ticks that still matters; the latest time by which an id was opened; how far the agenda is shifted */ readonly counters: string;
       /** 'id~generation' -> when to unlink what is kept of it, of those that keep much */ readonly spent: string;
       /** until: when the pause of the queue ends by itself, 0: never; length: 'until ms' */ readonly paused: string;
       /** tokens of the priorities 0 … 99, and the lanes that `lanes` names */ readonly lists: readonly string[];
@@ -1352,11 +1352,12 @@ export const calls = {
       /** how many to claim at most */ readonly max: number;
       /** a worker without a sign of life for so long is removed */ readonly goneMs: number;
       /** when nobody ticked for so long, Redis was away … */ readonly awayMs: number;
-      /** … or for so long times the number of workers */ readonly awayPerWorkerMs: number;
+      /** … or for so long times the number of workers … */ readonly awayPerWorkerMs: number;
+      /** 1: … unless the caller and others that rest ticked last: they tick again within goneMs; else 0 */ readonly rests: number;
       /** priorities whose lanes are among the lists, '5,50', or '' */ readonly lanes: string;
       /** ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none */ readonly tasks: string;
       /** at most so many parked requests are answered */ readonly maxParked: number;
-    }): Argument[] => [a.worker, a.info, a.lockMs, a.graceMs, a.max, a.goneMs, a.awayMs, a.awayPerWorkerMs, a.lanes, a.tasks, a.maxParked],
+    }): Argument[] => [a.worker, a.info, a.lockMs, a.graceMs, a.max, a.goneMs, a.awayMs, a.awayPerWorkerMs, a.rests, a.lanes, a.tasks, a.maxParked],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly now: number; readonly next: number; readonly fleet: number; readonly claims: readonly { readonly id: string; readonly generation: number; readonly passed: string; readonly claim: number }[]; readonly parked: readonly { readonly id: string; readonly value: string }[]; readonly resumedAt: number; readonly pausedUntil: number; readonly lanes: string; readonly spent: readonly string[]; readonly gapAt: number; readonly gapMs: number; }
     {

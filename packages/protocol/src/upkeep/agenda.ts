@@ -2,7 +2,8 @@ import type { Claim, QueueCommands, Tick } from '../calls/queue/queue-commands.j
 import { finishOnQueue, reopenIfClosed, withdrawGeneration } from '../calls/queue-sync.js';
 import { type Crashed, TendCommands, type Tended } from '../calls/request/tend-commands.js';
 import { pause } from '../common/waiting.js';
-import { CLAIMS_PER_TICK, PARKED_PER_TICK } from '../contract/defaults.js';
+import { CLAIMS_PER_TICK, PARKED_PER_TICK, TIMES } from '../contract/defaults.js';
+import { isRest } from '../contract/idle.js';
 import { parseToken } from '../contract/keys.js';
 import type { Connection } from '../redis/connection.js';
 import { noteCrashes } from './crash-errors.js';
@@ -23,7 +24,7 @@ import { KnownTimes } from './known-times.js';
  */
 
 const SHORTEST_MS = 1_000;
-const LONGEST_MS = 5_000;
+const LONGEST_MS = TIMES.tickMs;
 /** Between two ticks of one process, for each worker of the fleet. */
 const FLEET_TICK_MS = 50;
 /** A reason of ours: without one, Node makes a DOMException each time. */
@@ -63,8 +64,8 @@ export interface AgendaOptions {
    */
   readonly prompt?: boolean;
   /**
-   * How long it waits when nothing is due sooner, for a process with many agendas. Less than 5 s counts as 5 s.
-   * @default 5 s
+   * How long it waits when nothing is due sooner, for a process with many agendas, or a frugal one. Less than
+   * `TIMES.tickMs` counts as that. A process that has a lease rests no longer. @default TIMES.tickMs
    */
   readonly restMs?: () => number;
   /** Receives every tick, for example for the parked requests in it. */
@@ -89,6 +90,8 @@ export class Agenda {
   readonly #known = new KnownTimes();
   /** When the pace of the fleet allows the next tick. */
   #earliestMs = 0;
+  /** Whether its last tick said that it rests. */
+  #rests = false;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
     this.#connection = connection;
@@ -116,6 +119,11 @@ export class Agenda {
     const before = this.#nextMs;
     this.#known.add(at);
     if (this.#nextMs < before) this.#wake.abort(STOPPED);
+  }
+
+  /** The process has work: if its last tick said that it rests, it ticks now. */
+  endRest(): void {
+    if (this.#rests) this.wakeWithin(0);
   }
 
   /** The longest wait between two ticks. */
@@ -156,7 +164,8 @@ export class Agenda {
   /** One tick: tends all that is due. Answers how long to wait until the next one, in ms. */
   async tick(): Promise<number> {
     const { worker = '', info, seeking } = this.#options;
-    const tick = await this.#queue.tick(worker, info?.() ?? '', seeking?.());
+    this.#rests = isRest(this.#restMs);
+    const tick = await this.#queue.tick(worker, info?.() ?? '', seeking?.(), this.#rests);
     const aheadMs = performance.now() - tick.now;
     this.#options.onTick?.(tick);
     const round: Round = { tick, aheadMs, expedited: [] };

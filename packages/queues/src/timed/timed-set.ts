@@ -3,6 +3,7 @@ import {
   Connection,
   ConnectionError,
   checkOption,
+  idleFactor,
   option,
   Patience,
   safely,
@@ -53,7 +54,7 @@ export class TimedSet {
   #reached = false;
 
   constructor(kind: TimedKind, options: CheckedTimedOptions, keepFailures = 0) {
-    const { redis, name, condition, unavailableMs } = options;
+    const { redis, name, condition, unavailableMs, idle } = options;
     const onError = safely(options.onError);
     this.#options = { ...options, onError };
     this.keepFailures = keepFailures;
@@ -63,7 +64,8 @@ export class TimedSet {
       condition,
       lateMs: unavailableMs,
     });
-    this.wakes = new Wakes(this.#connection, this.commands.keys.channel, onError);
+    const { channel } = this.commands.keys;
+    this.wakes = new Wakes(this.#connection, channel, idleFactor(idle), onError);
     const { commands } = this;
     this.#puts = new Numbered({
       what: name,

@@ -1,6 +1,9 @@
 import { type Connection, isAborted, LongTimer, onAbort, Subscriber } from '@piecework/protocol';
 
-/** The longest wait without a check, in ms, give or take a fifth: a lost notice delays an item by no more. */
+/**
+ * The longest wait without a check, in ms, give or take a fifth, unless it is frugal: a lost notice delays an item by no
+ * more.
+ */
 const SLOW_MS = 10_000;
 /** Time that the subscribing connection has to answer a ping, in ms. */
 const PING_MS = 5_000;
@@ -22,12 +25,19 @@ export interface WaitFor {
 export class Wakes {
   readonly #subscriber: Subscriber;
   readonly #channel: string;
+  readonly #slowMs: number;
   readonly #waiting = new Set<() => void>();
   #mark = 0;
   #listens = false;
 
-  constructor(connection: Connection, channel: string, onError: (error: unknown) => void) {
+  constructor(
+    connection: Connection,
+    channel: string,
+    idleFactor: number,
+    onError: (error: unknown) => void,
+  ) {
     this.#channel = channel;
+    this.#slowMs = SLOW_MS * idleFactor;
     this.#subscriber = new Subscriber(
       connection,
       {
@@ -49,7 +59,7 @@ export class Wakes {
       this.#listens = true;
       this.#subscriber.add(this.#channel);
     }
-    const slow = SLOW_MS * (0.8 + 0.4 * Math.random());
+    const slow = this.#slowMs * (0.8 + 0.4 * Math.random());
     const endMs = performance.now() + Math.min(ms, woken ? slow : ms);
     while (!isAborted(signals) && !(woken && mark !== this.#mark)) {
       // A timer may fire a little early; a check at that moment would find nothing.

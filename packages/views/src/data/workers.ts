@@ -1,4 +1,4 @@
-import { isOverdueAt } from '@piecework/protocol';
+import { isOverdueAt, isSilentWorker } from '@piecework/protocol';
 import type { RegisteredWorker } from 'piecework';
 import { duration } from '../shape/format.js';
 import type { WorkersView, WorkerView } from '../shape/views.js';
@@ -6,9 +6,6 @@ import { cut } from './private.js';
 
 /** Most workers that reach a page; those in trouble come first. */
 const MOST = 500;
-/** A worker without a sign of life for longer may have ended: as for `piecework workers` and the doctor. */
-const AWAY_MS = 15_000;
-const AWAY_PER_WORKER_MS = 190;
 
 const ORDER: Readonly<Record<WorkerView['state'], number>> = {
   silent: 0,
@@ -72,7 +69,7 @@ function workerView(
   now: number,
 ): WorkerView {
   const { eventLoopDelayMs, rssBytes, why, seenAt } = worker;
-  const isSilent = now - seenAt > Math.max(AWAY_MS, fleet * AWAY_PER_WORKER_MS);
+  const isSilent = isSilentWorker(worker, fleet, now);
   const longest = worker.longest
     .map((run) => ({
       ...run,

@@ -76,9 +76,10 @@ export class Offer implements Offering {
     return this.#op > 0;
   }
 
-  /** Where one server has all keys, and no other queue has a turn at the same slots. */
+  /** Where one server has all keys, and no other queue has a turn at the same slots. A frugal worker offers nothing. */
   get isPossible(): boolean {
-    return this.#context.connection.isOneServer && !this.#slots.shared;
+    const { connection, idleFactor } = this.#context;
+    return connection.isOneServer && !this.#slots.shared && idleFactor === 1;
   }
 
   start(): void {

@@ -16,7 +16,10 @@ import { Offer } from './offer.js';
 import { PauseWatch } from './queue-pause.js';
 import { type OnTokens, TokenFetcher } from './token-fetcher.js';
 
-/** After how many ms a worker with named handlers searches for parked requests again; sooner when it left a request. */
+/**
+ * After how many ms a worker with named handlers searches for parked requests again: sooner when it left a request, later
+ * when it rests.
+ */
 const SEARCH_MS = 1_000;
 const SEARCH_AGAIN_MS = 250;
 
@@ -64,6 +67,8 @@ export class Shard {
   /** Whether the last tick failed. */
   #tickFailed = false;
   #tickedAt = performance.now();
+  /** When work came last. */
+  #workedAt = Number.NEGATIVE_INFINITY;
   /** When a tick searches for parked requests, as far as one was asked for. */
   #searchAt = 0;
   #draining = false;
@@ -87,15 +92,20 @@ export class Shard {
     this.pulse = new Pulse(
       () => this.queue.learnLanes(),
       () => (connection.isOneServer ? context.answeredAt : 0),
+      () => this.#slower,
     );
     this.intake = new TokenFetcher(
       connection,
       this.queue,
       slots,
       logger,
-      (...popped) => hooks.onTokens(this, ...popped),
+      (...popped) => {
+        hooks.onTokens(this, ...popped);
+        this.#begin();
+      },
       events,
       unblocking,
+      context.idleFactor,
     );
     this.offer = new Offer(context, this.queue, slots, {
       isWaiting: () => this.takesWork && this.intake.isWaiting && hooks.listens(),
@@ -111,6 +121,7 @@ export class Shard {
         this.takesWork ? context.handlers.served : '',
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       prompt,
+      restMs: () => this.restMs,
       onTick: (tick) => {
         this.#tickedAt = performance.now();
         this.#tickFailed = false;
@@ -163,8 +174,20 @@ export class Shard {
   /** Time since the last tick that Redis answered, and after which time the next one is late, in ms. */
   get tick(): { readonly sinceMs: number; readonly lateMs: number } {
     // A big fleet ticks seldom; three ticks in a row may fail by chance.
-    const lateMs = 3 * Math.max(5_000, this.#fleet * 62.5);
+    const lateMs = 3 * Math.max(TIMES.tickMs * this.#context.idleFactor, this.#fleet * 62.5);
     return { sinceMs: performance.now() - this.#tickedAt, lateMs };
+  }
+
+  /** The longest time until its next tick, in ms. */
+  get restMs(): number {
+    return TIMES.tickMs * this.#slower;
+  }
+
+  /** By how much its waits are longer now: a frugal worker rests when it had no work for as long as between two ticks. */
+  get #slower(): number {
+    const isIdle =
+      this.#hooks.sessions() === 0 && performance.now() - this.#workedAt >= TIMES.tickMs;
+    return isIdle ? this.#context.idleFactor : 1;
   }
 
   /** Registers the worker here, and reads what it has to know before it takes anything. */
@@ -198,6 +221,13 @@ export class Shard {
   /** Renews the entry of the worker in the registry at once. */
   refreshRegistry(): void {
     this.#agenda.wakeWithin(0);
+  }
+
+  /** Work has come. */
+  #begin(): void {
+    this.#workedAt = performance.now();
+    // cure: a worker that rests ticks when work comes
+    this.#agenda.endRest();
   }
 
   learn(pausedMs: number): void {
@@ -237,8 +267,10 @@ export class Shard {
   #enterParked(tick: Tick): void {
     if (this.#context.closing || this.#paused) return;
     this.#fleet = tick.fleet;
-    this.tickForParked(SEARCH_MS);
+    this.tickForParked(SEARCH_MS * this.#slower);
+    if (tick.parked.length === 0) return;
     this.#hooks.onParked(this, tick.parked);
+    this.#begin();
   }
 
   /**

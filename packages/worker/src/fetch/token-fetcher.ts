@@ -18,7 +18,7 @@ import { BlockingConnection, DISPOSABLE, longestAnswerMs } from './blocking-conn
 import { isMoving } from './migrating-pop.js';
 import { SlotMove } from './slot-move.js';
 
-/** How long one blocking pop waits on the server. */
+/** How long one blocking pop waits on the server; that of a frugal worker waits longer. */
 const BLOCK_SECONDS = 5;
 /** The same while the hash slot moves, for a pop of all lists that is not refused any more. */
 const BLOCK_WHILE_MOVING_SECONDS = 0.05;
@@ -75,6 +75,7 @@ export class TokenFetcher {
   readonly #logger: Logger;
   readonly #onTokens: OnTokens;
   readonly #events: Events;
+  readonly #blockSeconds: number;
   readonly #blocking: BlockingConnection;
   readonly #move: SlotMove;
   readonly #stopping = new AbortController();
@@ -96,6 +97,7 @@ export class TokenFetcher {
     onTokens: OnTokens,
     events: Events,
     unblocking: Unblocking,
+    idleFactor: number,
   ) {
     this.#connection = connection;
     this.#queue = queue;
@@ -103,6 +105,7 @@ export class TokenFetcher {
     this.#logger = logger;
     this.#onTokens = onTokens;
     this.#events = events;
+    this.#blockSeconds = BLOCK_SECONDS * idleFactor;
     this.#blocking = new BlockingConnection(connection, unblocking, queue.keys.open);
     this.#move = new SlotMove(connection, DISPOSABLE, logger, events);
     queue.lanes.onNew(() => this.#popAnew());
@@ -262,13 +265,13 @@ export class TokenFetcher {
   }
 
   async #popWaiting(client: Redis): Promise<string[]> {
-    const most = this.#move.isUnderWay ? BLOCK_WHILE_MOVING_SECONDS : BLOCK_SECONDS;
-    // Within the time limits of the user's client.
-    const seconds = Math.min(most, longestAnswerMs(client) / 2_000);
+    // Within the time limits of the client.
+    const longest = Math.min(this.#blockSeconds, longestAnswerMs(client) / 2_000);
+    const seconds = this.#move.isUnderWay ? Math.min(BLOCK_WHILE_MOVING_SECONDS, longest) : longest;
     const popping: { ending?: AbortController } = {};
     this.#popping = popping;
     try {
-      return await this.#pop(client, BLOCK_SECONDS * 1_000 + WATCHDOG_MS, (lists, count) =>
+      return await this.#pop(client, longest * 1_000 + WATCHDOG_MS, (lists, count) =>
         client.blmpop(seconds, lists.length, ...lists, 'RIGHT', 'COUNT', count),
       );
     } finally {

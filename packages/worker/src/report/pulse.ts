@@ -20,12 +20,15 @@ export class Pulse {
   #asking = false;
   #silent = false;
   #timer: NodeJS.Timeout | undefined;
+  /** By how much it asks less often now. */
+  readonly #slower: () => number;
   /** How many workers there are. */
   fleet = 1;
 
-  constructor(ask: () => Promise<unknown>, elsewhere: () => number) {
+  constructor(ask: () => Promise<unknown>, elsewhere: () => number, slower: () => number) {
     this.#ask = ask;
     this.#elsewhere = elsewhere;
+    this.#slower = slower;
   }
 
   start(): void {
@@ -50,7 +53,7 @@ export class Pulse {
   }
 
   get #paceMs(): number {
-    return Math.max(ASK_MS, this.fleet * ASK_PER_WORKER_MS);
+    return Math.max(ASK_MS * this.#slower(), this.fleet * ASK_PER_WORKER_MS);
   }
 
   #sinceMs(): number {

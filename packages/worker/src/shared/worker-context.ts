@@ -24,6 +24,8 @@ export class WorkerContext {
   readonly isolation: Isolation;
   readonly renewal: Renewal;
   readonly leaseMs: number;
+  /** By how much the waits of this worker are longer while it is idle. */
+  readonly idleFactor: number;
   readonly quantumMs: number;
   /** Longest time that an outcome waits to be settled together with others, in ms. */
   readonly settleDelayMs: number;
@@ -75,6 +77,7 @@ export class WorkerContext {
       | 'isolation'
       | 'renewal'
       | 'leaseMs'
+      | 'idleFactor'
       | 'quantumMs'
       | 'settleDelayMs'
       | 'maxResultBytes'
@@ -99,6 +102,7 @@ export class WorkerContext {
     this.isolation = parts.isolation;
     this.renewal = parts.renewal;
     this.leaseMs = parts.leaseMs;
+    this.idleFactor = parts.idleFactor;
     this.quantumMs = parts.quantumMs;
     this.settleDelayMs = parts.settleDelayMs;
     this.maxResultBytes = parts.maxResultBytes;

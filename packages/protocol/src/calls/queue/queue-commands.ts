@@ -124,9 +124,10 @@ export class QueueCommands extends QueueTokens {
 
   /**
    * Claims what is due on the agenda, and takes parked requests of `tasks`: ' name name ', '*' for all, '' for none. For
-   * producers and notifiers `worker` is ''.
+   * producers and notifiers `worker` is ''. `rests`: the caller may tick next after more than `TIMES.tickMs`, and has no
+   * lease.
    */
-  async tick(worker: string, info: string, tasks = ''): Promise<Tick> {
+  async tick(worker: string, info: string, tasks = '', rests = false): Promise<Tick> {
     const lanes = this.lanes.text;
     const { claimMs: lockMs, graceMs, workerGoneMs: goneMs, awayMs, awayPerWorkerMs } = TIMES;
     const reply = await run(
@@ -135,7 +136,7 @@ export class QueueCommands extends QueueTokens {
       { ...this.keys, lists: [...this.keys.lists, ...laneKeys(this.keys, lanes)] },
       {
         ...{ worker, info, lockMs, graceMs, max: CLAIMS_PER_TICK, goneMs, awayMs },
-        ...{ awayPerWorkerMs, lanes, tasks, maxParked: PARKED_PER_TICK },
+        ...{ awayPerWorkerMs, rests: Number(rests), lanes, tasks, maxParked: PARKED_PER_TICK },
       },
     );
     this.lanes.learn(reply.lanes);

@@ -23,6 +23,8 @@ export interface RegisteredWorker {
   readonly startedAt: number;
   /** Its last sign of life, by the Redis server's clock, in ms since 1970. */
   readonly seenAt: number;
+  /** The longest time until its next sign of life, in ms. Undefined of a worker of an earlier version: 5000. */
+  readonly restMs?: number;
   /** Whether it takes no more work and closes when its handlers have ended. */
   readonly draining: boolean;
   /** Its longest running handlers at its last sign of life, the longest first: one of each request, at most ten. */

@@ -1,8 +1,10 @@
 import {
   type Connection,
+  isSilentWorker,
   type QueueCommands,
   redisError,
   type Shards,
+  signOfLifeMs,
   TIMES,
 } from '@piecework/protocol';
 import { error, type Finding, many, ok, some, warning } from '../finding.js';
@@ -31,9 +33,10 @@ export async function checkQueue(
     throw redisError(thrown, 'doctor');
   });
   const [tickedAt = null, resumedAt = null, shiftMs = null] = times;
-  // A running process ticks, and a worker reports itself, at least this often.
-  const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
-  const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
+  const silent = workers.filter((worker) => isSilentWorker(worker, workers.length, now));
+  // A running process ticks at least this often; where the workers are idle, perhaps only as often as these report.
+  const restMs = Math.max(TIMES.tickMs, ...workers.map((worker) => worker.restMs ?? 0));
+  const seldomMs = signOfLifeMs(workers.length, restMs);
   return [
     paused(keys.queue, until, now),
     ...served(
