@@ -218,6 +218,7 @@ function offerIn(flow: Flow) {
     blockedAt: Number.NEGATIVE_INFINITY,
     handlers: { served: '*', pulled: false },
     leaseMs: LEASE_MS,
+    idleFactor: 1,
     quantumMs: 100,
     mayReadAhead: true,
     nextOp: () => ++op,
