@@ -62,6 +62,7 @@ export {
   ExpiredError,
   HeldError,
   type HistoryPoint,
+  type Idle,
   IndeterminateError,
   InvalidOptionError,
   type IoredisClient,
