@@ -7,7 +7,7 @@ import {
 import { CompletionOutcome } from '../waiting/outcome.js';
 import type { Subscription } from '../waiting/subscription.js';
 import { WaitScope } from '../waiting/wait-scope.js';
-import type { EndWithResults } from '../waiting/waiters.js';
+import type { EndWithResults } from '../waiting/watch.js';
 import { allSucceeded, completionCursor, inCompletionOrder } from './completion-order.js';
 import { Following } from './following.js';
 import { indexCursor, inIndexOrder } from './index-order.js';

@@ -8,7 +8,6 @@ import {
   type RecentEnds,
   RequestReads,
   type RequestState,
-  type ResultsEntry,
   recentEnds,
   type Shards,
   Subscriber,
@@ -23,6 +22,7 @@ import { ReadPace } from './read-pace.js';
 import { ReadPool } from './read-pool.js';
 import { readState, type StateRead } from './read-state.js';
 import { Subscription } from './subscription.js';
+import { areOf, type EndWithResults, isKnown, type Joining, type Watch } from './watch.js';
 
 /**
  * Everything that is awaited through one notifier. A request with any number of waiting callers is watched once:
@@ -40,41 +40,6 @@ import { Subscription } from './subscription.js';
 const SWEEP_MS = 15_000;
 /** How long the subscribing connection may take to answer the ping that is sent every `sweepMs`, in ms. */
 const PING_MS = 5_000;
-
-interface Watch {
-  readonly request: RequestReads;
-  readonly subscriptions: Set<Subscription>;
-  /** The generation that was seen last, or 0. */
-  seen: number;
-  /** Whether its notice is expected on the channel of this process, and not on its own. */
-  isTold: boolean;
-  /** Whether its state was read because a notice may be lost. */
-  isSwept: boolean;
-}
-
-/** Who joins a watch. */
-export interface Joining {
-  /** A generation that the request is known to have; 0: none. @default 0 */
-  readonly seen?: number;
-  /** Of a request that this process submitted. */
-  readonly named?: NamedChannel | undefined;
-  /** Whether the caller awaits the completion. @default false */
-  readonly awaits?: boolean;
-  /** Whether the state is to be read, also if an end is remembered. @default false */
-  readonly afresh?: boolean;
-}
-
-/** How a request ended, and all its results. */
-export type EndWithResults = RecentEnd & { readonly results: readonly ResultsEntry[] };
-
-/** Whether a caller who knows that the request has reached the generation `seen` (0: none) may take this for its end. */
-const isKnown = ({ state }: RecentEnd, seen: number): boolean =>
-  seen === 0 || state.generation === seen;
-
-/** Whether this is the generation that was seen last, and that every caller knows of who knows any. */
-const areOf = ({ seen, subscriptions }: Watch, of: number): boolean =>
-  seen === of &&
-  [...subscriptions].every(({ generation }) => generation === 0 || generation === of);
 
 export class Waiters {
   readonly #connection: Connection;
