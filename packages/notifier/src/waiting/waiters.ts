@@ -8,6 +8,7 @@ import {
   type RecentEnds,
   RequestReads,
   type RequestState,
+  type ResultsEntry,
   recentEnds,
   type Shards,
   Subscriber,
