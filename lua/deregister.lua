@@ -11,7 +11,6 @@
 --   pushed        hash  priority -> tokens ever pushed to its list
 --   parked        hash  id -> 'generation task'
 --   parkedByTask  zset  'task\0id' of those, all of score 0
---   offers        hash  offers of idle workers
 --   lists...      list  the token lists and lanes that `named` names
 -- ARGV
 --   worker  string  boot id
@@ -25,9 +24,9 @@
 
 --- @include now, series, sweep
 
-local open, workers, workerInfo, series, history, counters, errors, pushed, parked, parkedByTask, offers =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local lists = { unpack(KEYS, 12) }
+local open, workers, workerInfo, series, history, counters, errors, pushed, parked, parkedByTask =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local lists = { unpack(KEYS, 11) }
 local worker, named, info = ARGV[1], ARGV[2], ARGV[3]
 
 -- cure: the last report of a worker counts once
@@ -36,7 +35,6 @@ if redis.call('ZSCORE', workers, worker) then
 end
 redis.call('ZREM', workers, worker)
 redis.call('HDEL', workerInfo, worker)
-redis.call('HDEL', offers, worker)
 if redis.call('EXISTS', open) == 1 then
   return { 'departed', '' }
 end

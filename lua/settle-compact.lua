@@ -17,7 +17,6 @@
 --   workerInfo    hash
 --   series        list
 --   spent         zset
---   offers        hash  offers of idle workers (lib/offers)
 --   others...     any   of each request: its state, and its results; then the token lists and lanes that `named` names
 -- ARGV
 --   worker       string  boot id of the worker process
@@ -25,28 +24,25 @@
 --   historyMs    int     this and the next two: as in `finish`
 --   historyMax   int
 --   named        string
---   known        string  this and the next: as `known` and `terms` in `offer`
---   offer        string
 --   settling...  (id string, generation int, grantNo int, successes int, values value, costs string, channel string)  of
 --                        each request, as in `settle`
 -- REPLIES
---   {'settled', left: text, complete: ints, now: int}
+--   {'settled', left: text, complete: ints}
 --      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
 --      and has succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
--- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`. No
---   offer is made while a request is noted that the worker does not know, as one that was entered by this offer since
+-- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, cost, compact-settle, sweep, parked, ends, finish, offers, wholes
+--- @include now, digits, compact, notice, cost, compact-settle, sweep, parked, ends, finish, wholes
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12]
-local series, spent, offers = KEYS[13], KEYS[14], KEYS[15]
-local others = { unpack(KEYS, 16) }
-local worker, finishes, historyMs, historyMax, named, known, offer =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
-local settling = { unpack(ARGV, 8) }
+local series, spent = KEYS[13], KEYS[14]
+local others = { unpack(KEYS, 15) }
+local worker, finishes, historyMs, historyMax, named =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local settling = { unpack(ARGV, 6) }
 
 local at, count = now(), #settling / 7
 local complete, ends, largest = {}, {}, 0
@@ -68,8 +64,4 @@ if finishes == '1' and #ends > 0 then
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
 noteWhole(counters, largest, at)
-local taken = offer ~= '' and takenBy(offers, worker)
-if offer ~= '' and --[[cure: an offer hides nothing of which its worker does not know]] (not taken or taken == known) then
-  makeOffer(offers, worker, offer, at)
-end
-return { 'settled', left, table.concat(complete, ' '), digits(at) }
+return { 'settled', left, table.concat(complete, ' ') }

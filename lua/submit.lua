@@ -10,8 +10,6 @@
 --   counters     hash  counts of this queue, as in `intent`
 --   pushed       hash  priority -> tokens ever pushed to its list
 --   list         list  tokens of the priority; with `expedite` among the options, its lane
---   offers       hash  offers of idle workers (lib/offers)
---   paused       hash  until when the queue is paused
 --   requests...  any   of each request: its state (hash or string), its sub-requests (string or stream), and its
 --                      results
 -- ARGV
@@ -31,11 +29,10 @@
 
 --- @include now, digits, generation, lane, options, first-open, compact, wholes
 
-local open, agenda, counters, pushed, list, offers, paused =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local graceMs, windowMs, leaseMs, priority, channel, probes, options =
   tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 8) }
+local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 8) }
 
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
@@ -307,19 +304,7 @@ if #usual > 0 then
   end
 end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
-local leaseEnds
-if out == '1' and #compact == 1 and #new == 1 and redis.call('EXISTS', offers) == 1 then
-  --- @include compact-enter, offers, enter-offered, pause
-  -- cure: nothing is entered in a queue that is paused
-  if pauseEnds(paused, at) < 0 then
-    leaseEnds = enterOffered(offers, new[1].request, new[1].id .. '~' .. new[1].life, new[1].life, at)
-  end
-end
-if leaseEnds and leaseEnds < tendAt then
-  -- The worker may die before it reads the message.
-  -- cure: what was entered by an offer is tended when its lease ends
-  redis.call('ZADD', agenda, 'LT', digits(leaseEnds), new[1].id)
-elseif out == '1' and not leaseEnds then
+if out == '1' then
   push(new, value.due)
 end
 return { 'submitted', table.concat(generations, ' ') }

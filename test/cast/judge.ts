@@ -58,16 +58,6 @@ function wrongResult(
   return undefined;
 }
 
-/** Most of what the key of offers may still have to live: the longest lease, and a minute. */
-const OFFERS_MS = 3_660_000;
-
-/** Whether this key has the offers of workers that died, or notes of what was entered by them: it expires by itself. */
-async function areOffers(client: Client, key: string): Promise<boolean> {
-  if (!key.endsWith(':offers')) return false;
-  const ttl = await client.pttl(key);
-  return ttl > 0 && ttl <= OFFERS_MS;
-}
-
 /** Drops all requests; says what is left of them and of their queues then, which may be tombstones alone. */
 export async function leftAfterDrop(
   scenes: readonly Scene[],
@@ -84,7 +74,6 @@ export async function leftAfterDrop(
   for (const queue of queues) await queue.deregister('nobody');
   const wrong: string[] = [];
   for (const key of await keys()) {
-    if (await areOffers(client, key)) continue;
     const status = key.startsWith('request:') ? await client.hget(key, 'status') : '';
     if (status !== 'dropped' && status !== 'void') wrong.push(`${key} is left`);
     else if ((await client.pttl(key)) < 0) wrong.push(`the tombstone ${key} stays for ever`);
@@ -97,7 +86,6 @@ export async function leftAfterDrop(
 export async function leftForEver(client: Client, keys: readonly string[]): Promise<string[]> {
   const wrong: string[] = [];
   for (const key of keys) {
-    if (await areOffers(client, key)) continue;
     const ttl = await client.pttl(key);
     const kept = /^(request|failed|results):|:(counters|history)$/.test(key);
     if (!kept || ttl < 0) wrong.push(`${key} is left, TTL ${ttl}`);

@@ -290,8 +290,6 @@ const AT_TIMES = [
 const RARE: Readonly<Record<Role, readonly string[]>> = {
   producer: ['renew-producer', 'wait', 'waitaof', 'command|info'],
   worker: [
-    // Not made while handlers run late, as on a busy machine.
-    'offer',
     'take',
     'renew',
     'run-alone',

@@ -1,4 +1,3 @@
-import { offerChannel } from '@piecework/protocol';
 import { Command, Redis } from 'ioredis';
 import type { Actor } from './actor.js';
 import type { Trip } from './trip.js';
@@ -50,11 +49,6 @@ function renamed(actor: Actor, args: readonly unknown[]): unknown[] {
   const { alias } = actor;
   if (!alias) return [...args];
   return args.map((arg) => (typeof arg === 'string' ? arg.replaceAll(alias[0], alias[1]) : arg));
-}
-
-/** A channel of the history, as the process knows it that subscribed to it. */
-export function ownName({ alias }: Actor, channel: string): string {
-  return alias && channel === offerChannel(alias[1]) ? offerChannel(alias[0]) : channel;
 }
 
 /** A script's clock, its last argument, tells the time at which it is carried out. */

@@ -3,13 +3,13 @@ import { partOf, testEvery } from '../support/mode.js';
 import { clockScheduler, randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
-import { closeEar, play, realConnections, type World } from './play.js';
+import { closeEar, play, realConnections } from './play.js';
 import { reportOf } from './report.js';
 import { replay, type Schedule } from './schedule.js';
 import { installScripts } from './scripts.js';
 import { shrink } from './shrink.js';
 import { FAULTS } from './trip.js';
-import { played, smallest, worlds } from './worlds.js';
+import { played, smallest } from './worlds.js';
 
 /*
  * The real roles, one round trip at a time, in the order that a scheduler wants. This is the short form
@@ -43,12 +43,6 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
       }
     }
     expect(seen.size).toBe(Object.keys(played).length);
-  });
-
-  it('enter requests by the offers of an idle worker', LONG, async () => {
-    const world = worlds['an idle worker offers'] as World;
-    const { lines } = await play(world, replay({ deviations: [] }), await scripts());
-    expect(lines.filter((line) => /^w1 hears '[bc]~/.test(line))).not.toEqual([]);
   });
 
   for (const [name, world] of Object.entries(played)) {

@@ -190,37 +190,6 @@ export const longer: Record<string, World> = {
       cast.worker('w2', { concurrency: 1 });
     },
   },
-  'an idle worker offers': {
-    before: () => sealed('a', payloads(1), { limit: 1 }),
-    requests: [
-      { id: 'a', payloads: payloads(1) },
-      { id: 'b', payloads: ['slow 0'], byProducer: true, mayCancel: true },
-      { id: 'c', payloads: payloads(3, 1), byProducer: true, mayCancel: true },
-    ],
-    lateMs: 150_000,
-    enter: (cast) => {
-      // Who has one slot offers nothing: it takes the tokens that are out.
-      cast.worker('w1', { concurrency: 4 });
-      cast.worker('w2', { concurrency: 1 });
-      const submits = (id: string, items: readonly string[]) =>
-        cast.producer(
-          `p${id}`,
-          async (producer) => {
-            // Longer than the worker needs to be idle.
-            await pause(3_000);
-            return producer.submit([...items], { id, limit: items.length, attempts: 2 });
-          },
-          {
-            whole: true,
-            onSubmitted: () => {
-              cast.waiter(`n${id}`, id);
-              if (id === 'b') submits('c', payloads(3, 1));
-            },
-          },
-        );
-      submits('b', ['slow 0']);
-    },
-  },
 };
 
 /** Too large to be played often. */

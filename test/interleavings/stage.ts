@@ -5,7 +5,7 @@ import { Log } from '../support/flow.js';
 import type { Scene } from '../support/given.js';
 import { type Picture, peek, peekQueue, type QueuePicture } from '../support/peek.js';
 import type { Actor } from './actor.js';
-import { closeClient, ownName, type Wire } from './gated-client.js';
+import { closeClient, type Wire } from './gated-client.js';
 import { broken, CLOCK_STEPS, type Fault, type Trip, titleOf } from './trip.js';
 import { stepClock, virtualNow } from './virtual-time.js';
 
@@ -353,8 +353,7 @@ export class Stage implements Wire {
 
   #hear(channel: string, message: string): void {
     for (const [client, actor] of this.channels.get(channel) ?? []) {
-      const own = ownName(actor, channel);
-      const send = async () => actor.run(() => void client.emit('smessage', own, message));
+      const send = async () => actor.run(() => void client.emit('smessage', channel, message));
       const step = { actor, name: `hears '${message}'`, readsOnly: false } as const;
       const tags = [/\{(.+)\}/.exec(channel)?.[1] ?? ''];
       void this.travel({ ...step, kind: 'notice', tags, send }, client).catch(() => {});

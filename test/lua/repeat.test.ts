@@ -85,11 +85,6 @@ const oneTag = () => {
   return { id: name, queue: name };
 };
 
-/** The time of the server is another one in a second reply. */
-const untimed = ({ now: _, ...reply }: { readonly now: number }) => reply;
-
-const OFFER = `7 ${LEASE_MS} 3 16 0 0 channel *`;
-
 const same: Record<string, Case> = {
   intent: { given: () => given.nothing(), call: ({ queue, id }) => queue.intent(id) },
   'intent, above the life that is open': {
@@ -126,7 +121,7 @@ const same: Record<string, Case> = {
       await new Hand(scene).holdAtOnce(3);
       return scene;
     },
-    call: (scene) => settleWhole(scene).then(untimed),
+    call: (scene) => settleWhole(scene),
   },
   'settle-compact, without finish': {
     given: async () => {
@@ -134,27 +129,7 @@ const same: Record<string, Case> = {
       await new Hand(scene).holdAtOnce(3);
       return scene;
     },
-    call: (scene) => settleWhole(scene, { finishes: 0 }).then(untimed),
-  },
-  'settle-compact, with an offer': {
-    given: async () => {
-      const scene = await compact(oneTag());
-      await new Hand(scene).holdAtOnce(3);
-      return scene;
-    },
-    call: (scene) => settleWhole(scene, { finishes: 0, offer: OFFER }).then(untimed),
-  },
-  offer: {
-    given: () => given.nothing(),
-    call: async ({ queue }) => (await queue.offer('worker', '', OFFER)).taken,
-  },
-  'offer, taken back': {
-    given: async () => {
-      const scene = await given.nothing();
-      await scene.queue.offer('worker', '', OFFER);
-      return scene;
-    },
-    call: async ({ queue }) => (await queue.offer('worker', '', '')).taken,
+    call: (scene) => settleWhole(scene, { finishes: 0 }),
   },
   'read-state': {
     given: () => given.created(),

@@ -7,7 +7,6 @@ import {
   ControlCommands,
   type Entry,
   IdQueueCommands,
-  offerChannel,
   QueueCommands,
   QueueControlCommands,
   ReaderCommands,
@@ -178,19 +177,8 @@ async function compact() {
   await request(id).fields('status', 'total');
   await request(id).inspect();
   const scene = { connection, queue: apart, request: request(id), generation };
-  await settleWhole(scene, { worker: 'w', offer: `2 ${LEASE_MS} 3 3 0 0 ${offerChannel('w')} *` });
+  await settleWhole(scene, { worker: 'w' });
   await request(id).results('-', 9);
-  await offered(apart);
-}
-
-/** A request that is entered by the offer of a worker, which listens. */
-async function offered(apart: QueueCommands) {
-  const listener = (connection.client as Redis).duplicate();
-  await listener.ssubscribe(offerChannel('w'));
-  await apart.offer('w', '', `3 ${LEASE_MS} 3 3 0 0 ${offerChannel('w')} *`);
-  await apart.submit(headOf({}, 'whole'), [bodyOf({ id: 'offered' })]);
-  await apart.offer('w', '', '');
-  listener.disconnect();
 }
 
 /** A request that succeeds, with all that can happen on its way. */

@@ -30,8 +30,6 @@ const SLOTS =
 
 const EVICTING = 'nothing is evicted in the model';
 
-const OFFERS =
-  'an offer is an enter whose reply is a message; an enter at any moment, and a reply that gets lost, are modelled';
 const NOTICES = 'notices and what callers remember are not modelled: they read the state';
 const TOLD =
   'a roll back of the model loses no reply that was received: submitters and their replies are outside';
@@ -89,28 +87,6 @@ export const unmodelled = [
     'a compact request is kept for no longer than it was meant',
     'a worker is told what it has of what is compact',
   ].map((cure) => ({ cure, why: STORED })),
-  ...[
-    'a request is not left to a worker that is gone',
-    'nothing is entered in a queue that is paused',
-    'what is entered by an offer is told by this server only',
-    'what was offered does not start late',
-    'a worker that gets other work offers nothing',
-    'a worker whose handlers block the event loop offers nothing',
-    'an offer is not believed beyond its length',
-    'an offer hides nothing of which its worker does not know',
-    'an offer that was made meanwhile is taken back',
-    'a worker that closes learns what was entered',
-    'a worker that closes asks until it is answered',
-    'notes that are known do not hide the offers of others',
-    'what was offered leaves a slot for the pop',
-    'a note does not end as an offer does',
-    'a note is kept until the lease ends',
-    'what was entered by an offer is tended when its lease ends',
-    'offers of workers that are gone are deleted',
-    'a worker learns of a request whose message got lost',
-    'a request that was offered is entered once',
-    'the lease of what was offered counts from the enter',
-  ].map((cure) => ({ cure, why: OFFERS })),
   { cure: 'a failure whose error is lost is read again', why: NOTICES },
   { cure: 'an id of another queue is not left open here', why: LIFE },
   { cure: 'a drop of what is gone is forgotten by the queue', why: SERIES },
@@ -557,10 +533,6 @@ export const leftOut = [
   {
     script: 'settle-compact',
     why: 'what settle, and finish, do at the end of such requests; test/lua/compact compares what they leave',
-  },
-  {
-    script: 'offer',
-    why: 'an enter that submit carries out, of a worker whose enter would come a moment later; the message may get lost as the reply of an enter may, test/lua/cures-offers plays each case',
   },
   {
     script: 'cause',

@@ -178,45 +178,6 @@ export const luaUsualSettle = [
     test: COMPACT,
     history: 'one worker reads and settles all, and it stays compact',
   },
-  ...[
-    [
-      'an offer hides nothing of which its worker does not know',
-      'a settle that is sent twice hides nothing that was entered by its offer',
-    ],
-    [
-      'what is entered by an offer is told by this server only',
-      'a worker that listens to a replica is not told what counts as not received',
-    ],
-    ['a request is not left to a worker that is gone', 'nothing is left to a worker that is gone'],
-    [
-      'nothing is entered in a queue that is paused',
-      'a paused queue grants nothing to idle workers',
-    ],
-    [
-      'an offer is not believed beyond its length',
-      'an offer does not stand for longer where the clock went back',
-    ],
-    [
-      'a note does not end as an offer does',
-      'a worker learns what was entered by its offer also where the clock has gone back since',
-    ],
-    [
-      'a note is kept until the lease ends',
-      'what was entered by an offer is noted until its lease has ended, however long that is',
-    ],
-    [
-      'what was entered by an offer is tended when its lease ends',
-      'what was entered by an offer is tended when its lease ends',
-    ],
-    [
-      'offers of workers that are gone are deleted',
-      'offers of workers that are gone are deleted, also if nothing is submitted',
-    ],
-    [
-      'a worker learns of a request whose message got lost',
-      'a worker learns which request it has though the message got lost',
-    ],
-  ].map(([cure, history]) => ({ cure, test: 'test/lua/cures-offers.test.ts', history })),
   {
     cure: 'a compact request has one worker',
     test: COMPACT,

@@ -85,16 +85,7 @@ interface Compact {
 /** Completes a compact request by the script itself, and finishes it unless `finishes` is 0. */
 export function settleWhole(
   { connection, queue, request, generation }: Compact,
-  {
-    worker = 'worker',
-    grantNo = 1,
-    value = '1',
-    items = 3,
-    finishes = 1,
-    known = '',
-    offer = '',
-    cost = '100',
-  } = {},
+  { worker = 'worker', grantNo = 1, value = '1', items = 3, finishes = 1, cost = '100' } = {},
 ) {
   const { id, channel, request: state, results } = request.keys;
   const values = Array.from({ length: items }, (_, index) => `\x1e${index} ${value}`).join('');
@@ -104,7 +95,7 @@ export function settleWhole(
     'settle-compact',
     { ...queue.keys, others: [state, results] },
     {
-      ...{ worker, finishes, historyMs: 604_800_000, historyMax: 1_000, named: '', known, offer },
+      ...{ worker, finishes, historyMs: 604_800_000, historyMax: 1_000, named: '' },
       settling: [{ id, generation, grantNo, successes: items, values, costs, channel }],
     },
   );

@@ -16,7 +16,7 @@ local function hasEnded(request)
 end
 
 local notes = {
-  workers = true, ['worker-info'] = true, series = true, offers = true, history = true, spent = true, errors = true,
+  workers = true, ['worker-info'] = true, series = true, history = true, spent = true, errors = true,
 }
 local found = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do

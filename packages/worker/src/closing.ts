@@ -37,10 +37,8 @@ export class Closing {
   /** Takes no more tokens; those that still come are put out again. */
   async stopTaking(): Promise<void> {
     const { shards, dispatcher } = this.#parts;
-    for (const { offer } of shards) offer.withdraw();
     for (const session of dispatcher.sessions) session.leave();
     await Promise.all(shards.map(({ intake }) => intake.close()));
-    await this.within(this.#ofAllShards(({ offer }) => offer.close()));
     this.#context.unblocking.close();
   }
 

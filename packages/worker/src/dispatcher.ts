@@ -1,13 +1,10 @@
-import { type Granted, type Place, parseToken } from '@piecework/protocol';
+import { type Place, parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { WorkerShards } from './fetch/worker-shards.js';
 import { RequestSession } from './request/request-session.js';
 import type { SlotAccount } from './request/slot-account.js';
 import { QUICK_MS } from './shared/read-at-enter.js';
 import type { WorkerContext } from './shared/worker-context.js';
-
-/** What was entered by an offer longer ago may have been cancelled or paused since: others enter it anew. In ms. */
-const FRESH_MS = 500;
 
 /** A request to enter, with the epochs of the tokens that came for it. */
 interface Arrival {
@@ -78,7 +75,7 @@ export class Dispatcher {
       const session = this.#sessionOf(shard, id, generation);
       return { session, epochs, turn: id !== from.id && !session.yielding };
     });
-    enterEach(shard, entries, from.account.promisable, from.account);
+    enterEach(entries, from.account.promisable, from.account);
     return entries.some(({ turn }) => turn);
   }
 
@@ -101,29 +98,9 @@ export class Dispatcher {
     const allYield = entries.every(({ turn }) => !turn);
     const free = this.#context.closing ? 0 : Math.min(shard.slots.free, most);
     enterEach(
-      shard,
       entries.map((entry) => ({ ...entry, turn: entry.turn || allYield })),
       free,
     );
-  }
-
-  /** A request was entered by an offer. It runs here in slots that are free; other permits are given back. */
-  granted(shard: Shard, granted: Granted): void {
-    const from = shard.offer.granted(granted);
-    if (from === undefined) return;
-    // cure: what was offered does not start late
-    const isLate = performance.now() - from > FRESH_MS;
-    // While no pop waits, a list may have tokens that go before it.
-    const isIdle = shard.intake.isWaiting && !this.#context.closing;
-    // What that pop is answered has a slot, also where tokens have come since the offer.
-    // cure: what was offered leaves a slot for the pop
-    const free = isIdle && !isLate ? Math.max(0, shard.slots.free - 1) : 0;
-    this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, free);
-  }
-
-  /** Learns what it has of a request that was entered without an answer, and gives it back. */
-  enterAgain(shard: Shard, id: string, generation: number, op: number): void {
-    this.#sessionOf(shard, id, generation).enterAgain(op);
   }
 
   /** Gives free slots to a session of this place that has fewer than its share and can use more. */
@@ -173,7 +150,6 @@ export class Dispatcher {
 
 /** Enters each, with an equal share of `free` slots if it has its turn. `from`: who gives them up; else they are free. */
 function enterEach(
-  shard: Shard,
   entries: readonly {
     readonly session: RequestSession;
     readonly epochs: readonly string[];
@@ -182,8 +158,6 @@ function enterEach(
   free: number,
   from?: SlotAccount,
 ): void {
-  // Before the enters: if a handler blocks the event loop, no request waits for this worker.
-  if (entries.length > 0) shard.offer.withdraw();
   let left = entries.filter(({ turn }) => turn).length;
   let slots = free;
   for (const { session, epochs, turn } of entries) {

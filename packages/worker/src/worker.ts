@@ -4,7 +4,6 @@ import {
   ClosedError,
   Connection,
   checkOptions,
-  type Granted,
   IndeterminateError,
   InvalidOptionError,
   idleFactor,
@@ -157,10 +156,6 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
           shard,
           requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
         ),
-      sessions: () => this.#dispatcher.size,
-      listens: () => this.#control.listens,
-      onMissed: (shard: Shard, id: string, generation: number, op: number) =>
-        this.#dispatcher.enterAgain(shard, id, generation, op),
       onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),
     };
     const prompt = shared !== undefined;
@@ -176,7 +171,6 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
         this.#dispatcher.of(id, generation)?.refresh(),
       onQueue: (shard: Shard) => shard.readPause(),
       onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
-      onGranted: (granted: Granted) => this.#dispatcher.granted(this.#shards[0] as Shard, granted),
       // Without an answer, the next tick contains them.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };

@@ -89,12 +89,10 @@ function enters(generation: number): Call[] {
 const COMPACT_SETTLES: readonly {
   readonly grantNo: number;
   readonly finishes: number;
-  readonly offer?: string;
 }[] = [
   { grantNo: 1, finishes: 1 },
   { grantNo: 1, finishes: 0 },
   { grantNo: 7, finishes: 1 },
-  { grantNo: 1, finishes: 0, offer: `9 ${LEASE_MS} 2 16 0 0 channel *` },
 ];
 
 function compactCallsOf(generation: number): Call[] {
@@ -115,18 +113,11 @@ function compactCallsOf(generation: number): Call[] {
           ),
       }),
     ),
-    ...['', `9 ${LEASE_MS} 2 16 0 0 channel *`].map(
-      (terms): Call => ({
-        script: 'offer',
-        name: `of a ${worker}, ${terms || 'taken back'}`,
-        send: ({ queue }) => queue.offer(worker, '', terms),
-      }),
-    ),
     // Its keys are of both sides, which a cluster has on several servers.
     ...(againstCluster ? [] : COMPACT_SETTLES).map(
       (of): Call => ({
         script: 'settle-compact',
-        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}${of.offer ? ', offers' : ''}`,
+        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}`,
         send: (scene) => settleWhole({ ...scene, generation }, { worker, ...of }),
       }),
     ),

@@ -61,8 +61,6 @@ export interface Ended {
   readonly generation: number;
   readonly outcome: string;
   readonly spentAt?: number;
-  /** How long this may wait for the ends of others, in ms. */
-  readonly withinMs?: number;
 }
 
 /**
@@ -74,14 +72,12 @@ export async function finishOnQueue(
   since: number,
   queue: QueueCommands,
   request: RequestReads,
-  { generation, outcome, spentAt, withinMs }: Ended,
+  { generation, outcome, spentAt }: Ended,
   patiently: Patiently = once,
 ): Promise<void> {
   const { id } = request.keys;
   for (let seen = since; ; ) {
-    const finished = await patiently(() =>
-      queue.finish(id, generation, outcome, spentAt, seen, withinMs),
-    );
+    const finished = await patiently(() => queue.finish(id, generation, outcome, spentAt, seen));
     seen = queue.epoch;
     // cure: a completion that the server lost removes nothing from the queue side
     if ((await patiently(() => unendedIn(queue, request))) === generation) {

@@ -50,8 +50,6 @@ export interface QueueKeys {
   readonly workerInfo: string;
   /** list · intervals of ten seconds, the latest left, at most an hour · expires an hour after the last report */
   readonly series: string;
-  /** hash · boot id → the offer of an idle worker, or a note of what was entered by it · expires a minute after both */
-  readonly offers: string;
   /** hash · 'until': when the pause of the queue ends by itself, 0: never · while it is paused, until the next tick */
   readonly paused: string;
   /** shard channel · '<verb> <id> <generation>' for workers: check this request; or a pause or resume of the queue */
@@ -126,7 +124,6 @@ export function queueKeys(queue: string): QueueKeys {
     workers: `${tag}:workers`,
     workerInfo: `${tag}:worker-info`,
     series: `${tag}:series`,
-    offers: `${tag}:offers`,
     paused: `${tag}:paused`,
     control: `${tag}:control`,
     list: (priority) => `${tag}:${priority}`,
@@ -168,9 +165,6 @@ function requestKeysOf(id: string): RequestKeys {
     channel: `done:{${id}}`,
   };
 }
-
-/** Shard channel of one worker, by its boot id: requests that were entered by its offer. */
-export const offerChannel = (worker: string): string => `done:{${worker}}`;
 
 /** Parses a token of a priority list. */
 export function parseToken(token: string): { id: string; generation: number; epoch: string } {

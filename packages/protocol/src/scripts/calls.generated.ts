@@ -159,9 +159,8 @@ export const calls = {
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** id -> 'generation task' */ readonly parked: string;
       /** 'task\0id' of those, all of score 0 */ readonly parkedByTask: string;
-      /** offers of idle workers */ readonly offers: string;
       /** the token lists and lanes that `named` names */ readonly lists: readonly string[];
-    }): string[] => [k.open, k.workers, k.workerInfo, k.series, k.history, k.counters, k.errors, k.pushed, k.parked, k.parkedByTask, k.offers, ...k.lists],
+    }): string[] => [k.open, k.workers, k.workerInfo, k.series, k.history, k.counters, k.errors, k.pushed, k.parked, k.parkedByTask, ...k.lists],
     args: (a: {
       /** boot id */ readonly worker: string;
       /** which lists are among the keys, as an earlier call answered them, or '' */ readonly named: string;
@@ -650,27 +649,6 @@ export const calls = {
       switch (r[0]) {
         case 'opened':
           return { verdict: 'opened', generation: Number(r[1]) };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Offers that a worker enters the next small request. `submit` then enters it for the worker, and sends what `enter` would have replied to a channel of the worker, so that no token has to be pushed and popped. A worker offers while its pop waits: then no list has a token. */
-  'offer': {
-    keys: (k: {
-      /** boot id -> the offer of this worker, or a note of what was entered by it (lib/offers) */ readonly offers: string;
-    }): string[] => [k.offers],
-    args: (a: {
-      /** boot id of the worker process */ readonly worker: string;
-      /** 'op id~generation' of the request that was last entered by an offer of this worker, as it knows; '' */ readonly known: string;
-      /** 'op leaseMs want most ahead quick channel tasks' (lib/offers); '': it offers nothing any more */ readonly terms: string;
-    }): Argument[] => [a.worker, a.known, a.terms],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'offered'; readonly now: number; readonly taken: string; }
-    {
-      switch (r[0]) {
-        case 'offered':
-          return { verdict: 'offered', now: Number(r[1]), taken: textIn(r[2]) };
         default:
           throw unknownReply(r);
       }
@@ -1170,25 +1148,22 @@ export const calls = {
       readonly workerInfo: string;
       readonly series: string;
       readonly spent: string;
-      /** offers of idle workers (lib/offers) */ readonly offers: string;
       /** of each request: its state, and its results; then the token lists and lanes that `named` names */ readonly others: readonly string[];
-    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.series, k.spent, k.offers, ...k.others],
+    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.series, k.spent, ...k.others],
     args: (a: {
       /** boot id of the worker process */ readonly worker: string;
       /** 1: those that are complete are finished, too · 0: `finish` is called for each */ readonly finishes: number;
       /** this and the next two: as in `finish` */ readonly historyMs: number;
       readonly historyMax: number;
       readonly named: string;
-      /** this and the next: as `known` and `terms` in `offer` */ readonly known: string;
-      readonly offer: string;
       /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly costs: string; readonly channel: string }[];
-    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, a.known, a.offer, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.costs, e.channel])],
+    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.costs, e.channel])],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; readonly now: number; }
+      | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; }
     {
       switch (r[0]) {
         case 'settled':
-          return { verdict: 'settled', left: textIn(r[1]), complete: numbersIn(r[2]), now: Number(r[3]) };
+          return { verdict: 'settled', left: textIn(r[1]), complete: numbersIn(r[2]) };
         default:
           throw unknownReply(r);
       }
@@ -1229,10 +1204,8 @@ export const calls = {
       /** counts of this queue, as in `intent` */ readonly counters: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** tokens of the priority; with `expedite` among the options, its lane */ readonly list: string;
-      /** offers of idle workers (lib/offers) */ readonly offers: string;
-      /** until when the queue is paused */ readonly paused: string;
       /** of each request: its state (hash or string), its sub-requests (string or stream), and its results */ readonly requests: readonly string[];
-    }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, k.offers, k.paused, ...k.requests],
+    }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, ...k.requests],
     args: (a: {
       /** until the first tend */ readonly graceMs: number;
       /** an id that was opened longer ago is left alone; as in `create` */ readonly windowMs: number;

@@ -12,7 +12,6 @@ import { Figures } from '../report/figures.js';
 import { Pulse } from '../report/pulse.js';
 import type { Slots } from '../shared/slots.js';
 import type { WorkerContext } from '../shared/worker-context.js';
-import { Offer } from './offer.js';
 import { PauseWatch } from './queue-pause.js';
 import { type OnTokens, TokenFetcher } from './token-fetcher.js';
 
@@ -32,12 +31,6 @@ export interface ShardHooks {
     shard: Shard,
     requests: readonly { id: string; generation: number }[],
   ) => void;
-  /** How many requests the worker works on. */
-  readonly sessions: () => number;
-  /** Whether it receives what is entered by an offer. */
-  readonly listens: () => boolean;
-  /** A request was entered by an offer of this number, and no message came. */
-  readonly onMissed: (shard: Shard, id: string, generation: number, op: number) => void;
   /** It was paused or resumed. */
   readonly onPaused: (shard: Shard) => void;
 }
@@ -53,7 +46,6 @@ export class Shard {
   readonly control: QueueControlCommands;
   readonly slots: Slots;
   readonly intake: TokenFetcher;
-  readonly offer: Offer;
   readonly errors: ErrorLog;
   /** What this worker did for it. */
   readonly figures = new Figures();
@@ -107,12 +99,6 @@ export class Shard {
       unblocking,
       context.idleFactor,
     );
-    this.offer = new Offer(context, this.queue, slots, {
-      isWaiting: () => this.takesWork && this.intake.isWaiting && hooks.listens(),
-      sessions: hooks.sessions,
-      fleet: () => this.#fleet,
-      onMissed: (...missed) => hooks.onMissed(this, ...missed),
-    });
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: () => this.info(),
@@ -199,7 +185,6 @@ export class Shard {
     if (this.#draining) return;
     this.#agenda.start();
     this.intake.start();
-    this.offer.start();
     // cure: a pulse is sent while nothing else is
     this.pulse.start();
   }

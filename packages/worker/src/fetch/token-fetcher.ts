@@ -122,11 +122,6 @@ export class TokenFetcher {
     return this.#move.said;
   }
 
-  /** Whether a pop waits for tokens, so that none is in a list. */
-  get isWaiting(): boolean {
-    return this.#popping !== undefined && this.#popping.ending === undefined;
-  }
-
   /** Whether the loop has ended, by a close or by a fault. */
   get ended(): boolean {
     return this.#ended;

@@ -65,10 +65,6 @@ export class ServerMemory {
     return this.#settled >= share || age >= Math.max(ASK_MS, fleet * ASK_PER_WORKER_MS);
   }
 
-  async refreshIfStale(): Promise<void> {
-    if (this.isStale) await this.refresh();
-  }
-
   /** Asks it; calls at the same time share the answer. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask().finally(() => {

@@ -15,9 +15,6 @@ import type { Slots } from '../shared/slots.js';
 import type { Usual } from '../shared/usual.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 
-/** A handler that does not return for so long blocks the event loop, in ms. */
-const BLOCK_MS = 20;
-
 /** Most progress reports in one call: Lua unpacks no more than some thousand arguments. */
 const REPORTS = 1_000;
 
@@ -129,8 +126,6 @@ export class Attempts {
     // cure: what was called before a handler that blocks is sent
     sendGathered();
     attempt.run(handler, entry.payload, this.#onEnd, this.#onTimeout);
-    const after = performance.now();
-    if (after - now > BLOCK_MS) this.#context.blockedAt = after;
   }
 
   /** Whether its request is being cancelled. */

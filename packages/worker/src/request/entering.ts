@@ -1,4 +1,4 @@
-import { type Complete, decodePolicy, type Granted, TIMES } from '@piecework/protocol';
+import { type Complete, decodePolicy, TIMES } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { RunLog } from '../report/run-log.js';
 import type { Attempts } from './attempts.js';
@@ -11,6 +11,7 @@ import type { SlotAccount } from './slot-account.js';
 import type { TimeSlice } from './time-slice.js';
 import type { TokenReturn } from './token-return.js';
 
+type Granted = Extract<Entered, { readonly verdict: 'ok' }>;
 type Refused = Exclude<Entered, { readonly verdict: 'ok' }>;
 
 interface Parts {
@@ -33,10 +34,7 @@ interface Hooks {
   readonly work: () => Promise<void>;
 }
 
-/**
- * How a session gets its permits: by tokens, or by an offer that the worker has made; and what it does with the first
- * sub-requests.
- */
+/** How a session gets its permits, and what it does with the first sub-requests. */
 export class Entering {
   readonly #session: { readonly shard: Shard; readonly generation: number };
   readonly #mode: SessionMode;
@@ -72,38 +70,12 @@ export class Entering {
     return this.#begin(entered, epochs.length, wanted, sentAt);
   }
 
-  /** Sends the enter of this number again, whose answer got lost. There are no slots for what it got: it is given back. */
-  async again(op: number): Promise<void> {
-    const { account, calls, lease, reading } = this.#parts;
-    const sentAt = performance.now();
-    const entered = await calls.enter([], 0, account, reading.entering(true), op);
-    if (entered.verdict !== 'ok') return this.#refused(entered);
-    account.addSurplus(Math.max(0, entered.permits - lease.permits));
-    return this.#begin(entered, 1, 0, sentAt);
-  }
-
-  /** By an offer, for `wanted` free slots. `from`: when the lease began, as performance.now(). */
-  byOffer(granted: Granted, from: number, wanted: number): Promise<void> {
-    const { account, calls, lease, reading } = this.#parts;
-    calls.entered(granted);
-    lease.firstTendScheduled();
-    reading.offered(granted.entered.quick);
-    account.answered(wanted);
-    account.addSurplus(granted.entered.permits - wanted);
-    return this.#begin(granted.entered, 1, wanted, from);
-  }
-
   async #refused(entered: Refused): Promise<void> {
     if (entered.verdict === 'unserved') return this.#parts.calls.park(entered.task);
     this.#hooks.onEnded(entered.verdict === 'complete' ? entered : undefined);
   }
 
-  async #begin(
-    entered: Granted['entered'],
-    tokens: number,
-    wanted: number,
-    sentAt: number,
-  ): Promise<void> {
+  async #begin(entered: Granted, tokens: number, wanted: number, sentAt: number): Promise<void> {
     const { attempts, lease, log, reading, slice } = this.#parts;
     const { shard, generation } = this.#session;
     const granted = entered.permits - lease.permits;

@@ -140,11 +140,6 @@ export class Reading {
     return { ahead, quick: this.#quick };
   }
 
-  /** The same for what an offer brought. */
-  offered(quick: number): void {
-    this.#quick = quick;
-  }
-
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
   get size(): number {
     if (this.dueNow > 0) return 0;

@@ -1,4 +1,4 @@
-import type { Complete, Granted, Outcome, Place } from '@piecework/protocol';
+import type { Complete, Outcome, Place } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { Attempt } from '../handler/attempt.js';
 import type { RunLog } from '../report/run-log.js';
@@ -120,22 +120,6 @@ export class RequestSession {
     this.#account.reserve(want, from);
     this.#occupySlots();
     this.#mailbox.run(() => this.#entering.withTokens(epochs, want, from !== undefined));
-  }
-
-  /**
-   * The request was entered by an offer, under a lease that counts from `from`, as performance.now(). Its sub-requests run
-   * in `free` slots; the permits for others are given back.
-   */
-  granted(granted: Granted, from: number, free: number): void {
-    const wanted = Math.min(free, granted.entered.permits);
-    this.#account.reserve(wanted);
-    this.#occupySlots();
-    this.#mailbox.run(() => this.#entering.byOffer(granted, from, wanted));
-  }
-
-  /** Enters again by the enter of this number, whose answer got lost: what it has is given back. */
-  enterAgain(op: number): void {
-    this.#mailbox.run(() => this.#entering.again(op));
   }
 
   /** Reads and starts nothing more; gives permits back as handlers end. */

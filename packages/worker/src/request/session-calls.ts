@@ -3,7 +3,6 @@ import {
   ControlCommands,
   type Entry,
   finishOnQueue,
-  type Granted,
   type Outcome,
   type QueueReply,
   reopenIfClosed,
@@ -12,9 +11,6 @@ import {
 import type { Shard } from '../fetch/shard.js';
 import { mostAtEnter } from '../shared/read-at-enter.js';
 import type { WorkerContext } from '../shared/worker-context.js';
-
-/** How long the end of a request waits for others while the worker is idle, in ms. */
-const GATHER_MS = 4;
 
 /** What the settle of a compact request answers. */
 const COMPLETED = {
@@ -70,25 +66,16 @@ export class SessionCalls {
     return this.#commands.keys.request;
   }
 
-  /** The request was entered by an offer of this worker. */
-  entered({ op, entered }: Granted): void {
-    this.#answered = Math.max(this.#answered, op);
-    this.#compact = entered.entries.length;
-    this.#isFinished = false;
-    this.#epoch = this.#context.connection.epoch;
-  }
-
   /**
-   * Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use. `op`: of an enter
-   * whose answer got lost.
+   * Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use.
    */
   async enter(
     epochs: readonly string[],
     want: number,
     { withoutSlot: awaited }: { readonly withoutSlot: number },
     { ahead, quick }: { readonly ahead: number; readonly quick: number },
-    op = this.#context.nextOp(),
   ) {
+    const op = this.#context.nextOp();
     const { id: worker, leaseMs, handlers } = this.#context;
     this.#epoch = this.#context.connection.epoch;
     const args = {
@@ -106,7 +93,7 @@ export class SessionCalls {
       answered: this.#answered,
     };
     const entered = await this.#insist(() => this.#commands.enter(args));
-    this.#answered = Math.max(this.#answered, op);
+    this.#answered = op;
     this.#isFinished = false;
     const isCompact = entered.verdict === 'ok' && entered.compact === 1;
     this.#compact = isCompact ? entered.entries.length : 0;
@@ -161,8 +148,8 @@ export class SessionCalls {
 
   #settleCompact(grantNo: string, outcomes: readonly Outcome[]) {
     const { id } = this.#context;
-    const { queue, offer } = this.#shard;
-    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes, offer);
+    const { queue } = this.#shard;
+    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes);
   }
 
   /** Extends the lease and stores what the handlers reported. Sent once: the next renewal repeats it. */
@@ -226,9 +213,7 @@ export class SessionCalls {
   complete(complete: Complete): void {
     if (this.#isFinished) return;
     const epoch = this.#epoch;
-    // The caller of an idle worker is likely to submit the next request right away, which comes first.
-    const withinMs = this.#shard.offer.stands ? GATHER_MS : 0;
-    const ended = { generation: this.#generation, withinMs, ...complete };
+    const ended = { generation: this.#generation, ...complete };
     this.#context.later(this.#id, () =>
       finishOnQueue(epoch, this.#shard.queue, this.#commands, ended),
     );

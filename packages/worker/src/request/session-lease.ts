@@ -161,11 +161,6 @@ export class SessionLease {
     this.#calls.scheduleTend(ends);
   }
 
-  /** The server has scheduled that tend itself. */
-  firstTendScheduled(): void {
-    this.#tendScheduled = true;
-  }
-
   /** Whether it is time to compare what runs here with what the server believes; counts as done from now on. */
   isComparisonDue(everyMs: number): boolean {
     const now = performance.now();

@@ -56,8 +56,6 @@ export class WorkerContext {
   readonly unblocking: Unblocking;
   /** How many handlers run now. */
   running = 0;
-  /** When a handler ended that blocked the event loop, as performance.now(). */
-  blockedAt = Number.NEGATIVE_INFINITY;
   /** When a call about a request was answered last, as performance.now(). */
   answeredAt = 0;
   /** Set when no more work is taken: requests of tokens that still come are entered for no slot, and put out again. */

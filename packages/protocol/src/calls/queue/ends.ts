@@ -20,28 +20,23 @@ interface Waiting {
 }
 
 /**
- * Gathers the ends of requests that a process has to tell the queue side in one turn of its event loop, or within a
- * few ms if nothing is urgent, and sends them in one call, in their order. Ends that were reported over different connections are sent apart: each is only right on
+ * Gathers the ends of requests that a process has to tell the queue side in one turn of its event loop, and sends them
+ * in one call, in their order. Ends that were reported over different connections are sent apart: each is only right on
  * a server that has what its own connection has answered (run-behind.ts).
  */
 export class Ends {
   readonly #send: (ends: readonly End[], epoch: number) => Promise<boolean>;
   #waiting: Waiting[] = [];
   #immediate: NodeJS.Immediate | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
   /** `send` resolves with whether the connection of that number still is there and has answered. */
   constructor(send: (ends: readonly End[], epoch: number) => Promise<boolean>) {
     this.#send = send;
   }
 
-  /**
-   * Resolves when the end was sent, with what `send` answers. Rejects when it does. `withinMs`: how long it may wait for
-   * others; 0: until the end of this turn.
-   */
-  add(end: End, epoch: number, withinMs = 0): Promise<boolean> {
-    if (withinMs > 0) this.#timer ??= setTimeout(() => this.flush(), withinMs);
-    else this.#immediate ??= setImmediate(() => this.flush());
+  /** Resolves when the end was sent, with what `send` answers. Rejects when it does. */
+  add(end: End, epoch: number): Promise<boolean> {
+    this.#immediate ??= setImmediate(() => this.flush());
     return new Promise((resolve, reject) => {
       this.#waiting.push({ end, epoch, resolve, reject });
     });
@@ -50,9 +45,7 @@ export class Ends {
   /** Sends what was gathered now: before a call about the same ids that must not overtake it. */
   flush(): void {
     clearImmediate(this.#immediate);
-    clearTimeout(this.#timer);
     this.#immediate = undefined;
-    this.#timer = undefined;
     const waiting = this.#waiting;
     this.#waiting = [];
     for (let from = 0; from < waiting.length; ) {

@@ -70,7 +70,7 @@ export class QueueCommands extends QueueTokens {
     probes = false,
   ): Promise<readonly number[]> {
     this.#ends.flush();
-    const { open, agenda, counters, pushed, offers, paused, control, list, lane } = this.keys;
+    const { open, agenda, counters, pushed, control, list, lane } = this.keys;
     const { priority, isExpedited, leaseMs, options } = head;
     const requests: string[] = [];
     const submissions: Argument[] = [];
@@ -89,8 +89,6 @@ export class QueueCommands extends QueueTokens {
         agenda,
         counters,
         pushed,
-        offers,
-        paused,
         requests,
       },
       {
@@ -110,16 +108,6 @@ export class QueueCommands extends QueueTokens {
   async reopen(id: string, generation: number, instead = 0): Promise<boolean> {
     const args = { id, generation, instead };
     return (await run(this.connection.client, 'reopen', this.keys, args)).verdict === 'reopened';
-  }
-
-  /**
-   * Offers that a worker enters the next small request that is submitted. `known`: 'op id~generation' of the last one
-   * that was entered so, as the worker knows; '': none · `terms`: 'op leaseMs want most ahead quick channel tasks', see
-   * lua/lib/offers.lua; '': it offers nothing any more. `taken`: what was entered by the last offer, and the worker
-   * does not know: then nothing was offered.
-   */
-  offer(worker: string, known: string, terms: string): Promise<Reply<'offer'>> {
-    return run(this.connection.client, 'offer', this.keys, { worker, known, terms });
   }
 
   /**
@@ -202,8 +190,7 @@ export class QueueCommands extends QueueTokens {
   }
 
   /**
-   * Removes an ended request from the queue side, in one call with all that end in this turn of the event loop, or
-   * within `withinMs`.
+   * Removes an ended request from the queue side, in one call with all that end in this turn of the event loop.
    * `spentAt`: from the reply that completed it · `epoch`: number of the connection over which the end was reported, see
    * run-behind.ts.
    * @returns false when that connection is gone, or broke before the reply
@@ -214,9 +201,8 @@ export class QueueCommands extends QueueTokens {
     outcome: string,
     spentAt: number | undefined = 0,
     epoch = this.epoch,
-    withinMs = 0,
   ): Promise<boolean> {
-    return this.#ends.add({ id, generation, outcome, spentAt }, epoch, withinMs);
+    return this.#ends.add({ id, generation, outcome, spentAt }, epoch);
   }
 
   #sendEnds(ends: readonly End[], epoch: number): Promise<boolean> {

@@ -41,25 +41,10 @@ export interface QueueToClear {
 /** What has become of a request. 'complete': `finish` has to be called. */
 export type CompactEnd = 'complete' | 'finished';
 
-/** An offer that the worker enters the next small request, with a call that is sent anyway. */
-export interface NextOffer {
-  /** These two: see `QueueCommands.offer`. */
-  readonly known: string;
-  readonly terms: string;
-  /** The call was answered at `now`, server time. */
-  readonly made: (now: number) => void;
-}
-
-export interface Offering {
-  /** Makes an offer for a call that is about to be sent; undefined: none. */
-  next(): NextOffer | undefined;
-}
-
 /** A request to settle. */
 export interface Settling {
   readonly queue: QueueToClear;
   readonly worker: string;
-  readonly offering: Offering;
   readonly keys: Pick<RequestKeys, 'request' | 'results'>;
   readonly settling: Settles['settling'][number];
 }
@@ -178,16 +163,14 @@ export class CompactCalls {
   }
 
   async #settleSome(some: Some<Settling>): Promise<(CompactEnd | undefined)[]> {
-    const [{ queue, worker, offering }] = some;
+    const [{ queue, worker }] = some;
     const { keys } = queue;
     // Redis sends the notice of the end when the script has ended: for a single request the caller would wait for more.
     const finishes = some.length > 1;
     const named = finishes ? queue.named : '';
-    // A worker that has one request at a time waits for the next one.
-    const offer = finishes ? undefined : offering.next();
     const others = some.flatMap((one) => [one.keys.request, one.keys.results]);
     for (const list of listKeys(keys, named)) others.push(list);
-    const { left, complete, now } = await run(
+    const { left, complete } = await run(
       this.#connection.client,
       'settle-compact',
       { ...keys, others },
@@ -197,38 +180,19 @@ export class CompactCalls {
         historyMs: TIMES.historyMs,
         historyMax: HISTORY_MAX,
         named,
-        known: offer?.known ?? '',
-        offer: offer?.terms ?? '',
         settling: some.map(({ settling }) => settling),
       },
     );
-    offer?.made(now);
     const end = finishes && left === '' ? 'finished' : 'complete';
     return complete.map((is) => (is === 1 ? end : undefined));
   }
 }
 
+/** In each reply the priority, the task, the policy and the payloads follow the numbers. */
 function replyOf({ common, entering }: Entering, text: string, ends: number): Entered {
   const parts = text.split(SEPARATOR);
   const [permits = 0, epoch = 0, attempts = 0] = (parts[0] as string).split(' ').map(Number);
   const { generation, op } = entering;
-  const { quick } = common;
-  return enteredBy({ generation, op, permits, epoch, attempts, ends, quick }, parts);
-}
-
-/** `parts`: the priority, the task, the policy and the payloads follow the first one. */
-function enteredBy(
-  {
-    generation,
-    op,
-    permits,
-    epoch,
-    attempts,
-    ends,
-    quick,
-  }: Record<'generation' | 'op' | 'permits' | 'epoch' | 'attempts' | 'ends' | 'quick', number>,
-  parts: readonly string[],
-): Entered {
   const { priority, due } = placeOf(parts[1] as string);
   const entries: Entry[] = [];
   for (let i = HEAD; i < parts.length; i += 1) {
@@ -248,7 +212,7 @@ function enteredBy(
     ends,
     ready: 0,
     live: false,
-    quick,
+    quick: common.quick,
     compact: 1,
     priority,
     due,
@@ -257,27 +221,6 @@ function enteredBy(
     policy: parts[3] as string,
     entries,
   };
-}
-
-/** A request that was entered by the offer of a worker. */
-export interface Granted {
-  readonly id: string;
-  readonly generation: number;
-  /** Number of the offer. */
-  readonly op: number;
-  readonly entered: Entered;
-}
-
-/** Parses the message on the channel of a worker (lua/lib/enter-offered.lua). */
-export function parseGranted(message: string): Granted | undefined {
-  const parts = message.split(SEPARATOR);
-  const [name = '', ...numbers] = (parts[0] as string).split(' ');
-  const [op = 0, ends = 0, permits = 0, epoch = 0, attempts = 0, quick = 0] = numbers.map(Number);
-  const [id = '', life] = name.split('~');
-  const generation = Number(life);
-  if (parts.length <= HEAD || !generation || !op) return undefined;
-  const numbersOf = { generation, op, permits, epoch, attempts, ends, quick };
-  return { id, generation, op, entered: enteredBy(numbersOf, parts) };
 }
 
 const callsOf = new WeakMap<Connection, CompactCalls>();

@@ -9,7 +9,6 @@ import {
   compactCalls,
   type Entered,
   type Entering,
-  type Offering,
   type QueueToClear,
 } from './compact-calls.js';
 import {
@@ -26,15 +25,7 @@ import { RequestReads } from './request-reads.js';
 /** The longest results of a compact request, in bytes (lua/lib/compact-settle.lua). */
 const COMPACT_RESULTS = 65_536;
 
-const NO_OFFER: Offering = { next: () => undefined };
-
-export {
-  type Entered,
-  type Granted,
-  type NextOffer,
-  type Offering,
-  parseGranted,
-} from './compact-calls.js';
+export type { Entered } from './compact-calls.js';
 
 type SettledOk = Extract<Reply<'settle'>, { readonly verdict: 'ok' }>;
 
@@ -91,7 +82,6 @@ export class WorkerCommands extends RequestReads {
     worker: string,
     grantNo: string,
     outcomes: readonly Outcome[],
-    offering: Offering = NO_OFFER,
   ): Promise<CompactEnd | undefined> {
     const { successes, values, costs } = reportOf(outcomes, String(generation).length + 1);
     // It would be refused, and sent once more.
@@ -110,7 +100,6 @@ export class WorkerCommands extends RequestReads {
     return compactCalls(this.connection).settle({
       queue,
       worker,
-      offering,
       keys,
       settling,
     });

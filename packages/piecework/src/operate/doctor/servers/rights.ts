@@ -52,15 +52,7 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
       'hold',
       'schedule-tend',
     ] as const),
-    ...([
-      'should-yield',
-      'push',
-      'exchange',
-      'park',
-      'deregister',
-      'pause-queue',
-      'offer',
-    ] as const),
+    ...(['should-yield', 'push', 'exchange', 'park', 'deregister', 'pause-queue'] as const),
   ],
   notifier: [...TICK, 'inspect', 'follow', 'read-results'],
   admin: [
