@@ -25,7 +25,7 @@
 -- REPEAT  'ok' with what tokens are missing then; nothing is added
 -- FLAGS
 
---- @include now, digits, compact, state, packed, books, tokens
+--- @include now, digits, compact, state, books, tokens
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, producer, first = ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -19,7 +19,7 @@
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, packed, books, cancel, exceeded, replace, notice, complete, ended-early
+--- @include now, digits, compact, state, books, cancel, exceeded, replace, notice, complete, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

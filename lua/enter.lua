@@ -38,7 +38,7 @@
 -- REPEAT  'ok' with the permits that it has now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, digits, packed, compact
+--- @include now, digits, compact
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
@@ -64,7 +64,7 @@ if isCompact(request) and #epochs == 1 then
   end
 end
 
---- @include state, unpack-work, books, tokens, read-some, share, forgotten, live
+--- @include state, books, tokens, read-some, share, forgotten, live
 
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local grantField = 'since:' .. worker
@@ -113,12 +113,6 @@ if tonumber(op) > known then
     redis.call('HDEL', request, 'parked')
     state.parked = false
   end
-  if state.packed and
-    -- cure: a further enter finds a stream
-    permits > 0 then
-    unpackWork(request, generation, work, worker)
-    state.packed = false
-  end
   local grant =
     -- cure: tokens of an old priority die, 3
     stale and 0 or math.max(0, math.min(want, wanted(state, books) - state.granted))
@@ -156,18 +150,8 @@ if tonumber(op) > known then
     spare = 0
   end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
-  -- Where nothing may be read ahead no end is usual, and each makes the stream.
-  local whole = state.packed and mayReadAhead(state) and
-    -- cure: only what is read as a whole stays packed
-    count == state.total
-  if state.packed and --[[cure: a permit has a stream to read]] grant > 0 and not whole then
-    unpackWork(request, generation, work)
-  end
   if count > 0 and books.dueNow == 0 then
-    for i, payload in ipairs(whole and packedIn(work) or {}) do
-      entries[2 * i - 1], entries[2 * i] = generation .. '-' .. i - 1, payload
-    end
-    for _, entry in ipairs(whole and {} or (readSome(work, worker, count, largest))) do
+    for _, entry in ipairs((readSome(work, worker, count, largest))) do
       entries[#entries + 1] = entry[1]
       entries[#entries + 1] = entry[2][2]
     end

@@ -13,7 +13,7 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include now, digits, compact, state, packed, books
+--- @include now, digits, compact, state, books
 
 local request, work, due, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local fields = ARGV

@@ -19,7 +19,7 @@
 -- REPEAT  extends again
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, packed, unpack-work
+--- @include now, digits, compact, state
 
 local request, work, tries, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, worker, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -31,12 +31,6 @@ end
 local permits = redis.call('HGET', request, 'permits:' .. worker)
 if not permits then
   return { 'lost' }
-end
--- Work that lasts so long is kept as any other.
-if
-  -- cure: a renew finds a stream
-  isPacked(state, work) then
-  unpackWork(request, generation, work, worker)
 end
 redis.call('HSET', request, 'lease:' .. worker, state.at + leaseMs)
 local numbers, checkpoints = {}, {}

@@ -20,7 +20,7 @@
 -- REPEAT  'ok' with what tokens are missing then; nothing is moved twice
 -- FLAGS
 
---- @include now, digits, compact, state, packed, books, tokens
+--- @include now, digits, compact, state, books, tokens
 
 local request, work, due, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, maxBytes = ARGV[1], ARGV[2], tonumber(ARGV[3])

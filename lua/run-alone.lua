@@ -18,7 +18,7 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, packed, unpack-work
+--- @include now, digits, compact, state
 
 local request, work, tries = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, company = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -29,12 +29,6 @@ if not state or state.status == 'complete' then
 end
 if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
   return { 'lost' }
-end
--- As after a server lost that these were suspects.
-if
-  -- cure: who runs suspects alone finds a stream
-  isPacked(state, work) then
-  unpackWork(request, generation, work, worker)
 end
 for i = 4, #ARGV do
   if not redis.call('XPENDING', work, 'workers', ARGV[i], ARGV[i], 1, worker)[1] then

@@ -33,7 +33,7 @@
 -- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, cost, compact-settle, sweep, parked, ends, finish, wholes
+--- @include now, digits, compact, notice, cost, compact-settle, sweep, parked, ends, finish
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -45,7 +45,7 @@ local worker, finishes, historyMs, historyMax, named =
 local settling = { unpack(ARGV, 6) }
 
 local at, count = now(), #settling / 7
-local complete, ends, largest = {}, {}, 0
+local complete, ends = {}, {}
 for i = 1, count do
   local request, results = others[2 * i - 1], others[2 * i]
   local id, generation, grantNo, successes, values, costs, channel = unpack(settling, 7 * i - 6, 7 * i)
@@ -53,7 +53,6 @@ for i = 1, count do
     countOf(successes), values, costs, channel, at)
   complete[i] = settled and '1' or '0'
   if settled then
-    largest = math.max(largest, settled)
     ends[#ends + 1], ends[#ends + 2], ends[#ends + 3], ends[#ends + 4] = id, generation, 'succeeded', '0'
   end
 end
@@ -63,5 +62,4 @@ if finishes == '1' and #ends > 0 then
   left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
-noteWhole(counters, largest, at)
 return { 'settled', left, table.concat(complete, ' ') }

@@ -61,7 +61,7 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, forgotten, record-id, cost, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
+--- @include now, digits, compact, state, forgotten, record-id, cost, last-read, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -86,15 +86,6 @@ local at = state.at
 cost = cost or ''
 local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
 local late = op and op <= known
-state.packed = isPacked(state, work)
-if state.packed and not (permits > 0 and
-  -- cure: what is packed is settled as a whole
-  settlesAll(state, firstSuccess, firstOther - 1)) then
-  -- Another worker may have read them, or nobody, if the server lost the enter of this one.
-  -- cure: a settle finds a stream
-  unpackWork(request, generation, work, holderOf(request))
-  state.packed = false
-end
 contested = noteForgotten(request, permits, known, answered) or contested
 state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
 local settledBefore, failedBefore = state.settled, state.failed
@@ -106,7 +97,7 @@ if permits > 0 and not late and
   grantNo == presentGrant and
   -- cure: no success together once one was contested
   not contested then
-  acknowledged = state.packed and successes or acknowledge(work, firstSuccess, firstOther - 1)
+  acknowledged = acknowledge(work, firstSuccess, firstOther - 1)
   state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
   state.settled = state.settled + acknowledged
 end
@@ -138,15 +129,6 @@ else
     local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
       isOnly, values, costWith(cost, costs), channel)
     return { 'complete', outcome, state.spentAt }
-  end
-
-  -- cure: what does not end as usual has a stream
-  if state.packed then
-    unpackWork(request, generation, work, worker)
-    state.packed = false
-    if acknowledged then
-      acknowledge(work, firstSuccess, firstOther - 1)
-    end
   end
 
   --- @include tokens, permits, reported, successes, failures, cancel, ended-early, cancel-exceeded, settled

@@ -1,5 +1,5 @@
 --- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
---- `append` and `seal` leave it (a small one compact, see lib/compact, or packed, see lib/packed), and pushes its first
+--- `append` and `seal` leave it (a small one compact, see lib/compact), and pushes its first
 --- token. One call, for a server that has both sides. The requests of one call have the same options. An id of which
 --- anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written,
 --- or none, and a server that loses its last writes loses all of it.
@@ -18,7 +18,6 @@
 --   leaseMs         int     length of the producer lease
 --   priority        int     of the list
 --   channel         string  shard channel of the queue's workers
---   probes          int     1: a larger request may be compact although the last ones were not read as a whole
 --   options         string  JSON array of field, value, …, as the fields of `create`
 --   submissions...  value   of each request: id, name of the submission, name of the call or '', number of items, items
 -- REPLIES
@@ -27,12 +26,12 @@
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
 
---- @include now, digits, generation, lane, options, first-open, compact, wholes
+--- @include now, digits, generation, lane, options, first-open, compact
 
 local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local graceMs, windowMs, leaseMs, priority, channel, probes, options =
-  tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 8) }
+local graceMs, windowMs, leaseMs, priority, channel, options =
+  tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 7) }
 
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
@@ -131,50 +130,27 @@ local function own(one, first)
   return fields
 end
 
--- Writes the states. A copy of the first takes a third of the time that it takes to write all fields of the next. A user
--- without the right to copy writes all.
 local function writeStates(new, fields)
-  local first, mayCopy = new[1], true
-  redis.call('HSET', first.request, unpack(fields))
-  for i = 2, #new do
-    mayCopy = mayCopy and redis.pcall('COPY', first.request, new[i].request) == 1
-    if not mayCopy then
-      redis.call('HSET', new[i].request, unpack(fields))
-    end
-  end
   for _, one in ipairs(new) do
-    redis.call('HSET', one.request, unpack(own(one, first)))
+    redis.call('HSET', one.request, unpack(fields))
+    redis.call('HSET', one.request, unpack(own(one, new[1])))
   end
 end
 
--- The sub-requests of a request, packed (lib/packed).
-local function packedItems(one)
-  local parts = {}
-  for i = one.first, one.first + one.count - 1 do
-    parts[#parts + 1] = #submissions[i] .. ':'
-    parts[#parts + 1] = submissions[i]
-  end
-  return table.concat(parts)
-end
-
--- Writes the sub-requests of a request: packed or as a stream.
+-- Writes the sub-requests of a request.
 local function writeItems(one)
-  if not one.isSmall then
-    redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
-    local prefix = one.life .. '-'
-    for i = 0, one.count - 1 do
-      redis.call('XADD', one.work, prefix .. i, 'p', submissions[one.first + i])
-    end
-    return
+  redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
+  local prefix = one.life .. '-'
+  for i = 0, one.count - 1 do
+    redis.call('XADD', one.work, prefix .. i, 'p', submissions[one.first + i])
   end
-  redis.call('SET', one.work, packedItems(one))
 end
 
 -- The options that have a place of their own in a compact request, besides `notify`.
 local PLACED = { 'priority', 'limit', 'task', 'attempts', 'policy', 'results', 'retentionMs' }
 
--- Writes the requests in their compact form. `fields`, `value`: of the options.
-local function writeCompact(new, at, fields, value)
+-- Writes the requests in their compact form. `out`: tokens of each · `fields`, `value`: of the options.
+local function writeCompact(new, at, out, fields, value)
   local others, placed = { 'leaseMs', leaseMs }, { notify = true }
   for _, name in ipairs(PLACED) do
     placed[name] = true
@@ -185,7 +161,7 @@ local function writeCompact(new, at, fields, value)
     end
   end
   local c = {
-    '', 0, 1, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
+    '', 0, out, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
     tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0,
   }
   local written = {}
@@ -208,8 +184,6 @@ local function mayBeCompact(value)
     end
   end
   return
-    -- cure: a request with a time of its own is not compact
-    not (value.heldUntil or value.deadline) and
     -- cure: where few crashes are allowed a request is not compact
     (tonumber(value.maxCrashes) or 0) > 2 and
     -- cure: a generation is remembered until its create is too old, of a compact request
@@ -218,13 +192,11 @@ local function mayBeCompact(value)
     not value.task:find('\30', 1, true)
 end
 
--- Measures the requests. Returns those that become compact, and the others. `large`: whether larger ones may be compact,
--- too.
-local function measure(new, at, mayBe, large)
-  local mostItems, mostBytes = SMALL_ITEMS, SMALL_BYTES
-  if large then
-    mostItems, mostBytes = LARGE_ITEMS, LARGE_BYTES
-  end
+-- Up to how many sub-requests, and bytes of them, a request is compact.
+local COMPACT_ITEMS, COMPACT_BYTES = 128, 16384
+
+-- Measures the requests. Returns those that become compact, and the others.
+local function measure(new, at, mayBe)
   local compact, usual = {}, {}
   for _, one in ipairs(new) do
     one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
@@ -233,8 +205,7 @@ local function measure(new, at, mayBe, large)
       one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
       plain = plain and --[[cure: what separates payloads is in none of them]] not submissions[i]:find('\30', 1, true)
     end
-    one.isSmall = one.count <= SMALL_ITEMS and one.bytes <= SMALL_BYTES
-    local fits = one.count > 0 and one.count <= mostItems and one.bytes <= mostBytes
+    local fits = one.count > 0 and one.count <= COMPACT_ITEMS and one.bytes <= COMPACT_BYTES
     local form = fits and plain and mayBe and compact or usual
     form[#form + 1] = one
   end
@@ -281,7 +252,7 @@ end
 
 local at = now()
 local all, ids = asked()
-local v = redis.call('HMGET', counters, 'generation', 'openedAt', 'wholeAt')
+local v = redis.call('HMGET', counters, 'generation', 'openedAt')
 local generations, new, last = decide(all, ids, at, tonumber(v[1]) or 0)
 if #new == 0 then
   return { 'submitted', table.concat(generations, ' ') }
@@ -293,9 +264,9 @@ local out = --[[cure: a held request is submitted without a token]] heldUntil > 
 local tendAt = out == '1' and at + graceMs or heldUntil
 -- cure: a whole request is tended at its deadline
 tendAt = math.min(tendAt, value.deadline or math.huge)
-local compact, usual = measure(new, at, mayBeCompact(value), probes == '1' or areLargeWhole(tonumber(v[3]), at))
+local compact, usual = measure(new, at, mayBeCompact(value))
 if #compact > 0 then
-  writeCompact(compact, at, fields, value)
+  writeCompact(compact, at, tonumber(out), fields, value)
 end
 if #usual > 0 then
   writeStates(usual, common(usual[1], at, out, fields))

@@ -33,7 +33,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, record-id, cost, packed, unpack-work, books, tokens, cancel, exceeded, replace, notice, complete, void-intent, terms, outage
+--- @include now, digits, compact, state, record-id, cost, books, tokens, cancel, exceeded, replace, notice, complete, void-intent, terms, outage
 --- @include some-at-a-time, tend-page, leases, crashes, reclaim, ended-early, producer-lease, audit, next-tend
 
 local request, work, due, tries, progress, failed, results =
@@ -89,15 +89,6 @@ end
 -- Withdraws ended leases and takes back what nobody works on. Returns whether there is more of it, and when the next
 -- lease ends.
 local function takeBackFromWorkers(grace)
-  if isPacked(state, work) then
-    if
-      -- cure: nobody has what is packed
-      state.granted == 0 then
-      return false, math.huge
-    end
-    -- cure: a tend finds what a worker has
-    unpackWork(request, generation, work, holderOf(request))
-  end
   local page = readWorkers(request, work, cursor)
   local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)
   local more = reclaim(batch, state, ended, holding, causes, page.names)

@@ -24,7 +24,7 @@
 -- REPEAT  'ok' with what tokens are missing then; the epoch makes no further step
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, packed, books, tokens
+--- @include now, digits, compact, state, books, tokens
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, limit, priority, toleratedFailures, paused = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -2,7 +2,7 @@
 export const SINCE = [
   ['7.2', ['waitaof']],
   ['7.0', ['acl|dryrun', 'blmpop', 'lmpop', 'spublish', 'ssubscribe', 'sunsubscribe']],
-  ['6.2', ['copy', 'hrandfield', 'zmscore']],
+  ['6.2', ['hrandfield', 'zmscore']],
   ['6.0', ['acl|whoami']],
   [
     '5.0',

@@ -1,16 +1,10 @@
---- @needs packed
 -- The books of an unfinished request (I1). Pending in the group is what was delivered and is not settled; of that, what
 -- is in `due` does not run. Unread is what is neither settled nor pending. That is reckoned rather than asked for,
 -- because the stream's own lag turns null after some XDELs (Redis 7.0.15).
--- `inDue`: how many are in `due`, if the caller knows. Sets `state.packed`: the sub-requests are still packed.
+-- `inDue`: how many are in `due`, if the caller knows.
 local function readBooks(state, work, due, at, inDue)
   local pending = 0
-  state.packed = isPacked(state, work)
-  if state.packed then
-    pending =
-      -- cure: what is packed may be with a worker
-      state.granted > 0 and state.total or 0
-  elseif state.granted == 0 and state.total <= 32 then
+  if state.granted == 0 and state.total <= 32 then
     -- A shorter reply than the other, as few workers can own anything.
     pending = redis.call('XPENDING', work, 'workers')[1]
   else
@@ -21,8 +15,7 @@ local function readBooks(state, work, due, at, inDue)
       end
     end
   end
-  -- What is packed was never returned.
-  inDue = inDue or state.packed and 0 or redis.call('ZCARD', due)
+  inDue = inDue or redis.call('ZCARD', due)
   local dueNow = 0
   if inDue > 0 then
     dueNow = redis.call('ZCOUNT', due, '-inf', at)

@@ -5,12 +5,8 @@
 local function cancelIdle(request, state, work, due, at, inDue)
   local books = readBooks(state, work, due, at, inDue)
   if books.unread > 0 then
-    if
-      -- cure: what is packed is cancelled
-      not state.packed then
-      local last = state.generation .. '-' .. (state.total - 1)
-      redis.call('XGROUP', 'SETID', work, 'workers', last, 'ENTRIESREAD', state.total)
-    end
+    local last = state.generation .. '-' .. (state.total - 1)
+    redis.call('XGROUP', 'SETID', work, 'workers', last, 'ENTRIESREAD', state.total)
     state.cancelled = state.cancelled + books.unread
   end
   local returned = inDue == 0 and {} or redis.call('ZRANGE', due, 0, 499)

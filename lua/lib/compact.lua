@@ -2,7 +2,7 @@
 -- A small request is compact at first: its state and its sub-requests are one string, an array in MessagePack
 -- (docs/decisions/0068-compact-requests.md). It stays so while only these change it: an enter that reads the whole request,
 -- a tend before that, and a settle of the whole request as succeeded. Every other call that may change it expands it first:
--- it makes the usual form, a hash and packed sub-requests (lib/packed). Both forms say the same. The elements are fields of
+-- it makes the usual form, a hash and a stream. Both forms say the same. The elements are fields of
 -- the state, or as said here; those with a * are numbers, the others texts:
 --
 --    1 generation    6 worker that    11 priority   16 results        21 owner         26 completedAt*; 0: it is sealed
@@ -86,6 +86,15 @@ local function someOfCompact(c, names)
   return values
 end
 
+-- All fields that have no place of their own.
+local function otherFieldsOf(c)
+  local rest, value = cmsgpack.unpack(c[24]), {}
+  for i = 1, #rest, 2 do
+    value[rest[i]] = rest[i + 1]
+  end
+  return value
+end
+
 -- The payloads, in the order of their indexes.
 local function payloadsOf(c)
   local payloads = {}
@@ -95,19 +104,33 @@ local function payloadsOf(c)
   return payloads
 end
 
+-- Makes the stream of its sub-requests, as `append` leaves it. If a worker has entered it, they are its own there, from the
+-- time when its lease began.
+local function writeStream(c, work)
+  local ids = {}
+  redis.call('DEL', work)
+  redis.call('XGROUP', 'CREATE', work, 'workers', '0', 'MKSTREAM')
+  for i, payload in ipairs(payloadsOf(c)) do
+    ids[i] = redis.call('XADD', work, c[1] .. '-' .. i - 1, 'p', payload)
+  end
+  local worker, leaseEnds, leaseMs = c[6], c[9], c[10]
+  if
+    -- cure: what is compact may be with a worker, in a stream
+    worker ~= '' then
+    redis.call('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', #ids, 'STREAMS', work, '>')
+    ids[#ids + 1], ids[#ids + 2], ids[#ids + 3] = 'IDLE', digits(math.max(0, now() + leaseMs - leaseEnds)), 'JUSTID'
+    redis.call('XCLAIM', work, 'workers', worker, 0, unpack(ids))
+  end
+end
+
 -- Makes the usual form of a compact request. A complete one keeps its time of expiry. The state is written after its delete,
 -- which a script may not do in a hash slot that migrates: in a cluster nothing is compact.
 local function expand(request, work)
   local c = readCompact(request)
   local retentionMs, completedAt, fields = c[17], c[26], fieldsOfCompact(c)
   if completedAt == 0 then
-    -- As in lib/packed.
-    local packed = {}
-    for _, payload in ipairs(payloadsOf(c)) do
-      packed[#packed + 1] = digits(#payload) .. ':' .. payload
-    end
-    -- Before the delete: where the user lacks the right to SET, the script stops here, and nothing is lost.
-    redis.call('SET', work, table.concat(packed))
+    -- Before the delete: where the user lacks a right, the script stops here, and nothing is lost.
+    writeStream(c, work)
   end
   redis.call('DEL', request)
   redis.call('HSET', request, unpack(fields))

@@ -26,14 +26,13 @@ end
 
 -- Data that expires is freed by the server's one thread, unless it is configured otherwise: half a million failures take
 -- a second. So for a request that keeps much, `spentAt` says when the agenda has it unlinked, and the keys expire
--- only if that did not happen. The state of a request with hundreds of workers is large itself; hardly any worker wrote
--- into the state of one that is still packed.
+-- only if that did not happen. The state of a request with hundreds of workers is large itself.
 local SPENT_GRACE_MS = 60000
 local function keepsMuch(request, state, results, kept)
   return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000)
     or (tonumber(kept) or 0) >= 16777216 or
       -- cure: a large state is unlinked before it expires
-      (not state.packed and redis.call('HLEN', request) >= 2000)
+      redis.call('HLEN', request) >= 2000
 end
 
 -- The records of a request of which everything succeeded and little is kept, as text. Returns '' when there is more or

@@ -3,7 +3,7 @@
 -- completion says are one write, and what does not exist is not removed (docs/decisions/0050).
 
 -- Whether these successes, which `state` counts already, are the last of all, and nothing was retried, returned,
--- reported or failed. Of what is packed nothing ever was.
+-- reported or failed.
 local function isUsualEnd(state, values, due, tries, progress, failed)
   return state.status == 'sealed' and state.failed == 0 and
     -- cure: only the last successes are a usual end
@@ -11,7 +11,7 @@ local function isUsualEnd(state, values, due, tries, progress, failed)
     -- cure: a long record is not a usual end
     #values <= 65536 and
     -- cure: what is left of a sub-request is not a usual end
-    (state.packed or redis.call('EXISTS', due, tries, progress, failed) == 0)
+    redis.call('EXISTS', due, tries, progress, failed) == 0
 end
 
 -- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes

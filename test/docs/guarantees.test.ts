@@ -36,6 +36,7 @@ describe('the table of guarantees', () => {
   it('has a row for every script that writes', () => {
     const readers = [
       'inspect',
+      'pending',
       'should-yield',
       'timed-counts',
       'timed-failures',

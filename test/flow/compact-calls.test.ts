@@ -71,22 +71,6 @@ describe('calls on compact requests', () => {
     expect(count('finish')).toBeLessThanOrEqual(count('settle-compact') - redis.finishing + 1);
   });
 
-  test('are made for larger requests once one was read as a whole', async ({ flow }) => {
-    const worker = flow.worker({ handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
-    const producer = flow.producer();
-    const forms: string[] = [];
-    for (const n of numbers(40)) {
-      const { id } = await producer.submit(numbers(40), { id: flow.id(`r${n}`) });
-      expect(await flow.complete(id)).toMatchObject({ succeeded: 40 });
-      forms.push(await flow.connection.client.type(flow.request(id).keys.request));
-    }
-    // The first tries come to a worker that knows how short its handlers are.
-    expect(forms.slice(0, 15)).toEqual(numbers(15).map(() => 'hash'));
-    expect(forms).toContain('string');
-  });
-
   test('refuse no other request for one that cannot be read', async ({ flow }) => {
     const ids = numbers(4).map((n) => flow.id(`r${n}`));
     const submit = (id: string) => flow.producer().submit(numbers(3), { id });

@@ -103,17 +103,6 @@ describe('a frugal worker', () => {
     });
   });
 
-  test('makes no offer', async ({ flow }) => {
-    const worker = flow.worker({ idle: 'frugal', handler: () => {} });
-    await worker.start();
-    flow.after(() => worker.close());
-    for (const _ of [1, 2, 3]) {
-      const { id } = await flow.producer().submit([1]);
-      await flow.complete(id);
-      expect(await flow.connection.client.exists(flow.queueCommands.keys.offers)).toBe(0);
-    }
-  });
-
   for (const dead of ['responsive', 'frugal'] as const)
     test(`takes over from a ${dead} worker that has died`, async ({ flow }) => {
       const died = await startWorker(flow, { hold: true }, { idle: dead, concurrency: 1 });

@@ -298,7 +298,7 @@ const RARE: Readonly<Record<Role, readonly string[]>> = {
     'should-yield',
     'exchange',
     'lmpop',
-    'xpending',
+    'pending',
     'hscan',
   ],
   notifier: ['sunsubscribe'],

@@ -400,10 +400,63 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [
+      { script: 'tend', cure: 'the deadline of a compact request ends it', change: 'never' },
+    ],
+  },
+
+  'one that is held gets its token when its time has come': {
+    async play() {
+      const scene = await given.nothing();
+      const generation = await submitWhole(scene, { delayMs: 5_000 });
+      expect(await isCompact(scene)).toBe(true);
+      const early = await answerOf(scene.request.tend(generation, ''));
+      expect(early).toMatchObject({ verdict: 'ok', mint: 0 });
+      const { next = 0 } = early as { next?: number };
+      moveClock(5_001);
+      expect(await answerOf(scene.request.tend(generation, ''))).toMatchObject({ mint: 1 });
+      expect(next).toBeGreaterThan(0);
+      expect(await isCompact(scene)).toBe(true);
+    },
+    without: [
+      { script: 'tend', cure: 'a compact request that is held has no token', change: 'always' },
+    ],
+  },
+
+  'one that is held begins after its delay, also where the clock has gone back': {
+    async play() {
+      const scene = await given.nothing();
+      const generation = await submitWhole(scene, { delayMs: 5_000 });
+      moveClock(-3_600_000);
+      await scene.request.tend(generation, '');
+      moveClock(5_001);
+      expect(await answerOf(scene.request.tend(generation, ''))).toMatchObject({ mint: 1 });
+    },
+    without: [
       {
-        script: 'submit',
-        cure: 'a request with a time of its own is not compact',
-        change: 'always',
+        script: 'tend',
+        cure: 'a delay is not believed beyond its length, of a compact request',
+        change: 'never',
+      },
+    ],
+  },
+
+  'one that has a deadline ends after its length, also where the clock has gone back': {
+    async play() {
+      const scene = await given.nothing();
+      const generation = await submitWhole(scene, { deadlineMs: 5_000 });
+      moveClock(-3_600_000);
+      await scene.request.tend(generation, '');
+      moveClock(5_001);
+      expect(await answerOf(scene.request.tend(generation, ''))).toMatchObject({
+        verdict: 'complete',
+        outcome: 'failed',
+      });
+    },
+    without: [
+      {
+        script: 'tend',
+        cure: 'a deadline is not believed beyond its length, of a compact request',
+        change: 'never',
       },
     ],
   },

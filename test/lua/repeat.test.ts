@@ -135,6 +135,10 @@ const same: Record<string, Case> = {
     given: () => given.created(),
     call: ({ request }) => request.fields('status', 'total', 'absent'),
   },
+  pending: {
+    given: () => compact(oneTag()),
+    call: ({ request }) => request.pending('worker', 9),
+  },
   create: { given: () => given.opened(), call: (scene) => create(scene) },
   'create, of an id that is retained': {
     given: async () => {

@@ -176,8 +176,10 @@ async function compact() {
   await run(connection.client, 'enter-compact', keys, { ...worker, ...counts, entering });
   await request(id).fields('status', 'total');
   await request(id).inspect();
+  await request(id).pending('w', 9);
   const scene = { connection, queue: apart, request: request(id), generation };
   await settleWhole(scene, { worker: 'w' });
+  await request(id).pending('w', 9);
   await request(id).results('-', 9);
 }
 

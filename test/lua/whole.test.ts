@@ -2,9 +2,7 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import { readFileSync } from 'node:fs';
-import { Connection, createField, QueueCommands } from '@piecework/protocol';
-import { Redis } from 'ioredis';
+import { createField, type QueueCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -23,7 +21,7 @@ import {
 } from '../support/given.js';
 import { keysLeft } from '../support/leaks.js';
 import { inspect, inspectQueue, snapshot } from '../support/peek.js';
-import { bodyOf, formOf, headOf, isCompact, submitWhole } from '../support/whole.js';
+import { bodyOf, headOf, isCompact, submitWhole } from '../support/whole.js';
 
 /*
  * A request that `submit` wrote is the one that the separate calls write: all that Redis holds of both is compared,
@@ -66,17 +64,6 @@ async function byParts(
   return generation;
 }
 
-const UNPACK = ['now', 'digits', 'packed', 'unpack-work']
-  .map((name) => readFileSync(new URL(`../../lua/lib/${name}.lua`, import.meta.url), 'utf8'))
-  .join('\n');
-
-/** Does what the first worker does to sub-requests that are packed. */
-async function unpack({ connection, request }: Scene, generation: number): Promise<void> {
-  const { work } = request.keys;
-  const call = "unpackWork('', ARGV[1], KEYS[1])";
-  await connection.client.eval(`${UNPACK}\n${call}`, 1, work, generation);
-}
-
 /** All that Redis holds of a scene, with its times, which are whole seconds here. */
 async function stateOf(scene: Scene): Promise<Record<string, unknown>> {
   const { client } = scene.connection;
@@ -109,30 +96,22 @@ interface Case {
   readonly call?: string;
   readonly payloads?: readonly string[];
 }
-const isPacked = ({ options, payloads = items(options.items ?? 3) }: Case) =>
-  payloads.length <= 32 && Buffer.byteLength(payloads.join('')) <= 2_048;
-/** Whether it is compact: no time of its own, no RS, and three crashes fail a sub-request. */
-const isOneString = (one: Case) => {
-  const {
-    deadlineMs,
-    delayMs,
-    runAt,
-    task = '',
-    maxCrashes = 3,
-    retentionMs = 200_000,
-  } = one.options;
-  const isTimed = [deadlineMs, delayMs, runAt].some((time) => time !== undefined);
-  const isPlain = ![task, ...(one.payloads ?? [])].join('').includes('\u001e');
-  return isPacked(one) && !isTimed && isPlain && maxCrashes > 2 && retentionMs > 121_000;
+/** Whether it is compact: it is small, has no RS, and three crashes fail a sub-request. */
+const isSmall = ({ options, payloads = items(options.items ?? 3) }: Case) => {
+  const { task = '', maxCrashes = 3, retentionMs = 200_000 } = options;
+  const bytes = Buffer.byteLength(payloads.join(''));
+  const isPlain = ![task, ...payloads].join('').includes('\u001e');
+  const isKept = maxCrashes > 2 && retentionMs > 121_000;
+  return payloads.length <= 128 && bytes <= 16_384 && isPlain && isKept;
 };
-/** 2,048 bytes, with `more`. */
-const odd = (more: number) => ['ä'.repeat(1_000), '7:x\0', '', 'y'.repeat(44 + more)];
+/** 16,384 bytes, with `more`. */
+const odd = (more: number) => ['ä'.repeat(8_000), '7:x\0', '', 'y'.repeat(380 + more)];
 const all: Record<string, Case> = {
   'of one item': { options: { items: 1 } },
   'of many items': { options: MANY },
-  'of as many items as are packed': { options: { items: 32 } },
-  'of one item more': { options: { items: 33 } },
-  'of as long items as are packed': { options: {}, payloads: odd(0) },
+  'of as many items as are compact': { options: { items: 128 } },
+  'of one item more': { options: { items: 129 } },
+  'of as long items as are compact': { options: {}, payloads: odd(0) },
   'of a byte more': { options: {}, payloads: odd(1) },
   'under a new id': { options: {}, call: '' },
   'of a task': { options: { task: 'census ünïcödé \u001e', toleratedFailures: '10%' } },
@@ -167,10 +146,8 @@ describe('a request that is submitted in one call', () => {
       expect(await submitWhole(scene, { ...options, owner: OWNER }, call, payloads)).toBe(
         generation,
       );
-      expect(await isCompact(scene)).toBe(isOneString(one));
-      if (isOneString(one)) await expand(scene.request);
-      expect(await formOf(scene)).toBe(isPacked(one) ? 'string' : 'stream');
-      if (isPacked(one)) await unpack(scene, generation);
+      expect(await isCompact(scene)).toBe(isSmall(one));
+      if (isSmall(one)) await expand(scene.request);
       expect(await stateOf(scene)).toEqual(expected);
     });
   }
@@ -241,7 +218,7 @@ describe('a request that is submitted in one call', () => {
     const bodies = scenes.map((scene, i) =>
       bodyOf(scene, { items: 1 + (i % 3), owner: `maker ${i}` }, i % 2 === 0 ? '' : `call ${i}`),
     );
-    const head = headOf({ task: 'census', window: 7, deadlineMs: 500_000 }, queue.keys.queue);
+    const head = headOf({ task: 'census', window: 7, maxCrashes: 2 }, queue.keys.queue);
     const generations = together
       ? await queue.submit(head, bodies)
       : (await Promise.all(bodies.map((body) => queue.submit(head, [body])))).flat();
@@ -255,11 +232,6 @@ describe('a request that is submitted in one call', () => {
     );
   }
 
-  /** How many keys were copied on this server. */
-  async function copies({ connection: { client } }: Scene): Promise<number> {
-    return Number(/cmdstat_copy:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
-  }
-
   /** Six, of which the third has a generation that is older than the others will be. */
   async function several(): Promise<{ scenes: Scene[]; queue: QueueCommands }> {
     await clockStands();
@@ -270,36 +242,12 @@ describe('a request that is submitted in one call', () => {
     return { scenes: scenes.toSpliced(2, 0, opened), queue };
   }
 
-  it('has a state of its own beside others, whose states are copies of the first', async () => {
+  it('has a state of its own beside others', async () => {
     const { scenes, queue } = await several();
     const alone = await statesOf(scenes, queue, false);
     expect(new Set(alone.map((state) => state['createUntil'])).size).toBe(2);
     for (const order of [scenes, scenes.toReversed()]) {
-      const before = await copies(scenes[0] as Scene);
       expect(await statesOf(order, queue, true)).toEqual(await statesOf(order, queue, false));
-      expect(await copies(scenes[0] as Scene)).toBeGreaterThanOrEqual(before + 5);
-    }
-  });
-
-  it('has the same state if the user may not copy keys', async () => {
-    const { scenes, queue } = await several();
-    const { client } = (scenes[0] as Scene).connection;
-    const user = freshName('no-copy');
-    await client.call('ACL', 'SETUSER', user, 'on', '>p', '~*', '&*', '+@all', '-copy');
-    const { host = '', port = 0, path } = (client as Redis).options;
-    const redis = new Redis({
-      ...(path ? { path } : { host, port }),
-      username: user,
-      password: 'p',
-    });
-    try {
-      await expect(redis.copy('a', 'b')).rejects.toThrow('NOPERM');
-      const lacking = new QueueCommands(Connection.open(redis), queue.keys.queue);
-      const together = await statesOf(scenes, lacking, true);
-      expect(together).toEqual(await statesOf(scenes, queue, false));
-    } finally {
-      redis.disconnect();
-      await client.call('ACL', 'DELUSER', user);
     }
   });
 

@@ -163,21 +163,9 @@ export const codeProtocol = [
     change: 'never',
   },
   {
-    cure: 'a worker is told what it has of what is compact',
-    test: 'test/lua/packed-reads.test.ts',
-    name: 'is told to the worker when a reply got lost, of a compact request',
-    change: 'never',
-  },
-  {
     cure: 'a call that is refused for one request refuses no other',
     test: 'test/flow/compact-calls.test.ts',
     name: 'refuse no other request for one that cannot be read',
-    change: 'never',
-  },
-  {
-    cure: 'a worker is told what it has of what is packed',
-    test: 'test/lua/packed-reads.test.ts',
-    name: 'is told to the worker when a reply got lost',
     change: 'never',
   },
   {
@@ -200,11 +188,6 @@ export const codeProtocol = [
     cure: 'a repeated check reads the settings of a server again',
     test: 'test/flow/lost.test.ts',
     name: 'a check that is repeated notices a policy that evicts, and its end',
-  },
-  {
-    cure: 'an entry that no worker owns is not running',
-    test: 'test/flow/running.test.ts',
-    name: 'do not include what waits for its next attempt',
   },
   {
     cure: 'workers log sub-requests that failed by crashes',

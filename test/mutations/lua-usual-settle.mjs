@@ -1,7 +1,7 @@
 /* Cures of the scripts: when a settle or an end is not usual (lua/lib/usual.lua, usual-end.lua), and how a request is stored. */
 
 const USUAL = 'test/lua/cures-usual.test.ts';
-const PACKED = 'test/lua/cures-packed.test.ts';
+const SMALL = 'test/lua/cures-small.test.ts';
 const COMPACT = 'test/lua/cures-compact.test.ts';
 
 /** @type {import('./cures.mjs').LuaCure[]} */
@@ -89,88 +89,38 @@ export const luaUsualSettle = [
       'the state of a large request is a table, in which no field costs a look at all others',
   },
   {
-    cure: 'a permit has a stream to read',
-    test: PACKED,
-    history: 'who has a permit of a packed request reads its sub-requests',
+    cure: 'an entry that no worker owns is not running',
+    test: SMALL,
+    history: 'what was returned is with no worker',
   },
   {
-    cure: 'only what is read as a whole stays packed',
-    test: PACKED,
-    history: 'who reads a part of what is packed gets no more than that',
-  },
-  {
-    cure: 'what is packed may be with a worker',
-    test: PACKED,
-    history: 'nobody else gets a permit of what one worker has read as a whole',
-  },
-  {
-    cure: 'what is packed is settled as a whole',
-    test: PACKED,
-    history: 'of what was read as a whole, only what is there counts as settled',
-  },
-  {
-    cure: 'what does not end as usual has a stream',
-    test: PACKED,
-    history: 'what was read as a whole is settled although its worker is unsure of its grant',
-  },
-  {
-    cure: 'a renew finds a stream',
-    test: PACKED,
+    cure: 'what is compact may be with a worker, in a stream',
+    test: SMALL,
     history: 'what was read as a whole is renewed, with checkpoints',
   },
   {
-    cure: 'a tend finds what a worker has',
-    test: PACKED,
-    history: 'what a dead worker had read as a whole is taken back, and each counts a crash',
-  },
-  {
-    cure: 'a further enter finds a stream',
-    test: PACKED,
-    history: 'what was read as a whole stays with its worker when it enters once more',
-  },
-  {
-    cure: 'who runs suspects alone finds a stream',
-    test: PACKED,
-    history: 'what was read as a whole may be run alone',
-  },
-  {
-    cure: 'what is packed is cancelled',
-    test: PACKED,
-    history: 'a packed request is cancelled as a whole',
-  },
-  {
-    cure: 'nobody has what is packed',
-    test: PACKED,
-    history: 'a packed request is tended, and stays packed',
-  },
-  {
-    cure: 'a settle finds a stream',
-    test: PACKED,
-    history: 'a settle that finds its enter lost is answered',
-  },
-  {
     cure: 'only the only record is a string',
-    test: PACKED,
+    test: SMALL,
     history: 'results of two settles are a stream',
   },
   {
     cure: 'the only record is read once',
-    test: PACKED,
+    test: SMALL,
     history: 'the results of a small request are read from any place',
   },
   {
     cure: 'the only record is not read before its place',
-    test: PACKED,
+    test: SMALL,
     history: 'the results of a small request are not read beyond the end of a reader',
   },
   {
     cure: 'a new request has no results',
-    test: PACKED,
+    test: SMALL,
     history: 'an id whose state was deleted by hand begins anew',
   },
   {
     cure: 'a redriven request has a stream of results',
-    test: PACKED,
+    test: SMALL,
     history: 'a redrive keeps the results of a small request',
   },
   {
@@ -229,9 +179,24 @@ export const luaUsualSettle = [
     history: 'what a dead worker had is taken back, and each counts a crash',
   },
   {
-    cure: 'a request with a time of its own is not compact',
+    cure: 'the deadline of a compact request ends it',
     test: COMPACT,
     history: 'one that has a deadline ends at it',
+  },
+  {
+    cure: 'a compact request that is held has no token',
+    test: COMPACT,
+    history: 'one that is held gets its token when its time has come',
+  },
+  {
+    cure: 'a delay is not believed beyond its length, of a compact request',
+    test: COMPACT,
+    history: 'one that is held begins after its delay, also where the clock has gone back',
+  },
+  {
+    cure: 'a deadline is not believed beyond its length, of a compact request',
+    test: COMPACT,
+    history: 'one that has a deadline ends after its length, also where the clock has gone back',
   },
   {
     cure: 'where few crashes are allowed a request is not compact',

@@ -2,7 +2,7 @@ import type { RequestKeys } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { READ_COMPACT } from './compact.js';
 
-/** The payloads in packed sub-requests (lua/lib/packed): of each its length in bytes, a colon, and itself. */
+/** The payloads in the second answer of READ_COMPACT: of each its length in bytes, a colon, and itself. */
 export function unpacked(text: Buffer): string[] {
   const payloads: string[] = [];
   for (let from = 0; from < text.length; ) {
@@ -16,16 +16,15 @@ export function unpacked(text: Buffer): string[] {
 
 /** The parsed payloads of a request of which nothing is settled, in any form, in the order of their indexes. */
 export async function payloadsIn(
-  client: Pick<Redis, 'type' | 'getBuffer' | 'xrange' | 'callBuffer'>,
+  client: Pick<Redis, 'xrange' | 'callBuffer'>,
   { request, work }: Pick<RequestKeys, 'request' | 'work'>,
 ): Promise<unknown[]> {
   const [, items] = (await client.callBuffer('eval', READ_COMPACT, 1, request)) as [
     unknown,
     Buffer | null,
   ];
-  const isPacked = items !== null || (await client.type(work)) === 'string';
-  const payloads = isPacked
-    ? unpacked(items ?? (await client.getBuffer(work)) ?? Buffer.alloc(0))
+  const payloads = items
+    ? unpacked(items)
     : (await client.xrange(work, '-', '+')).map(([, [, payload = '']]) => payload);
   return payloads.map((payload) => JSON.parse(payload));
 }

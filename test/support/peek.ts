@@ -94,27 +94,26 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
       ['hgetall', keys.failed],
       ['xrange', keys.results, '-', '+'],
       ['get', keys.results],
-      ['getBuffer', keys.work],
       ['eval', "local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000", 1, keys.request],
     ])
     .exec()) as Replies;
   const reply = (i: number) => (replies[i]?.[0] ? null : replies[i]?.[1]);
   const [flat, items] = (reply(0) ?? [[], null]) as [Buffer[], Buffer | null];
   const fields = toRecord(flat.map(String));
-  const packed = unpacked(items ?? (reply(10) as Buffer | null) ?? Buffer.alloc(0));
+  const payloads = unpacked(items ?? Buffer.alloc(0));
   const stream =
     reply(1) && !items
       ? (reply(1) as [string, string[]][]).map(([entry]) => entry)
-      : packed.map((_, index) => `${fields['generation']}-${index}`);
+      : payloads.map((_, index) => `${fields['generation']}-${index}`);
   const permits = startingWith('permits:', fields);
-  // What is packed and with a worker was read as a whole.
-  const [holder] = packed.length > 0 ? Object.keys(permits) : [];
+  // A worker that has a compact request has all of it.
+  const [holder] = payloads.length > 0 ? Object.keys(permits) : [];
   const group = toRecord((reply(2) as unknown[][] | null)?.[0] ?? []);
   const consumers = holder
     ? [holder]
     : ((reply(3) ?? []) as unknown[][]).map((one) => toRecord(one)['name'] ?? '');
   const pending = holder
-    ? packed.map((_, index) => ({ index, owner: holder, deliveries: 1 }))
+    ? payloads.map((_, index) => ({ index, owner: holder, deliveries: 1 }))
     : ((reply(4) ?? []) as [string, string, number, number][]).map(
         ([entry, owner, , deliveries]) => ({ index: indexOf(entry), owner, deliveries }),
       );
@@ -123,8 +122,8 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   for (let i = 0; i < flatDue.length; i += 2) {
     due[indexOf(flatDue[i] as string)] = Number(flatDue[i + 1]);
   }
-  const now = Number(reply(11)) + clockOffset();
-  const delivered = holder ? packed.length - 1 : indexAfter(group['last-delivered-id']);
+  const now = Number(reply(10)) + clockOffset();
+  const delivered = holder ? payloads.length - 1 : indexAfter(group['last-delivered-id']);
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
   const dueNow = held.filter((at) => at <= now).length;

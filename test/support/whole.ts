@@ -25,28 +25,12 @@ export async function submitWhole(
   options: Options = {},
   call = 'call',
   payloads?: readonly string[],
-  probes = false,
 ): Promise<number> {
   const { queue } = scene;
   const head = headOf(options, queue.keys.queue);
   const body = bodyOf(scene, options, call, payloads);
-  const [generation = -1] = await queue.submit(head, [body], probes);
+  const [generation = -1] = await queue.submit(head, [body]);
   return generation;
-}
-
-/** 'string' while its sub-requests are packed. */
-export const formOf = ({ connection, request }: Scene): Promise<string> =>
-  connection.client.type(request.keys.work);
-
-/** A request of three that was submitted in one call, its sub-requests still packed: what has a deadline is not compact. */
-export async function packed(options: Options = {}): Promise<Scene> {
-  const scene = await given.nothing();
-  const generation = await submitWhole(scene, {
-    ...{ items: 3, limit: 2, deadlineMs: 86_400_000 },
-    ...options,
-  });
-  expect(await formOf(scene)).toBe('string');
-  return { ...scene, generation };
 }
 
 /** A request of three that was submitted in one call, still compact. */
@@ -64,10 +48,10 @@ export const isCompact = async ({ connection, request }: Scene): Promise<boolean
 
 /** One worker has read all three, and nothing else has happened. */
 export async function readWhole(): Promise<{ scene: Scene; hand: Hand; entries: Entry[] }> {
-  const scene = await packed({ limit: 3, attempts: 2 });
+  const scene = await compact({ limit: 3, attempts: 2 });
   const hand = new Hand(scene);
   const entries = await hand.holdAtOnce(3);
   expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1', 'item 2']);
-  expect(await formOf(scene)).toBe('string');
+  expect(await isCompact(scene)).toBe(true);
   return { scene, hand, entries };
 }

@@ -1,8 +1,4 @@
-import {
-  type PieceworkError,
-  parseControl,
-  Subscriber,
-} from '@piecework/protocol';
+import { type PieceworkError, parseControl, Subscriber } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { WorkerContext } from './shared/worker-context.js';
 

@@ -156,6 +156,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
           shard,
           requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
         ),
+      sessions: () => this.#dispatcher.size,
       onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),
     };
     const prompt = shared !== undefined;

@@ -263,6 +263,16 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
     },
     { script: 'read-series', name: '', send: ({ queue }) => queue.series(9) },
     { script: 'read-state', name: '', send: ({ request }) => request.fields('status', 'total') },
+    ...['', ...WORKERS].map(
+      (worker): Call => ({
+        script: 'pending',
+        name: `of ${worker || 'all'}`,
+        send: ({ connection, request }) =>
+          run(connection.client, 'pending', request.keys, {
+            ...{ worker, from: 0, count: 9, leastMs: 0 },
+          }),
+      }),
+    ),
     { script: 'read-results', name: '', send: ({ request }) => request.results('-', 9) },
     { script: 'should-yield', name: '', send: ({ queue }) => queue.shouldYield('another', 50) },
     ...[0, 60_000].map(

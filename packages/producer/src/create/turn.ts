@@ -15,17 +15,6 @@ import { CHUNK_ITEMS, WHOLE_BYTES } from '../items/chunk-size.js';
 /** The most requests of one call: while the server carries one out, the next is made of those that were answered. */
 const REQUESTS = 25;
 
-/** Larger requests are compact where the last ones were read as a whole; one of so many calls tries it (lua/lib/wholes). */
-const SMALL_ITEMS = 32;
-const LARGE_ITEMS = 128;
-const LARGE_BYTES = 16_384;
-const PROBE_EACH = 16;
-
-const mayBeTried = ({ payloads }: SubmitBody): boolean =>
-  payloads.length > SMALL_ITEMS &&
-  payloads.length <= LARGE_ITEMS &&
-  payloads.reduce((sum, { length }) => sum + length, 0) <= LARGE_BYTES;
-
 /** What the submissions of one call have in common. */
 export interface TurnHead extends SubmitHead {
   /** All of it as a text, made once. */
@@ -45,8 +34,6 @@ const sizeOf = ({ body }: Waiting) => body.payloads.reduce((sum, { length }) => 
 class Turn {
   readonly #queue: QueueCommands;
   #waiting: Waiting[] = [];
-  /** How many calls had larger requests. */
-  #large = 0;
   /** Set when the server has said that the two sides are apart, as a proxy before a cluster does. */
   #isApart = false;
 
@@ -86,18 +73,11 @@ class Turn {
     }
   }
 
-  /** Whether larger requests are to be compact, to see whether workers read such as a whole: from time to time. */
-  #probes(bodies: readonly SubmitBody[]): boolean {
-    if (!bodies.some(mayBeTried)) return false;
-    this.#large += 1;
-    return this.#large % PROBE_EACH === 0;
-  }
-
   async #call(some: readonly Waiting[]): Promise<void> {
     const [{ head }] = some as [Waiting];
     try {
       const bodies = some.map(({ body }) => body);
-      const generations = await this.#queue.submit(head, bodies, this.#probes(bodies));
+      const generations = await this.#queue.submit(head, bodies);
       for (const [i, { resolve }] of some.entries()) resolve(generations[i] ?? 0);
     } catch (error) {
       const isRefused = error instanceof ServerError && !error.retryable;

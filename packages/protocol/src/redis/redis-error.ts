@@ -114,8 +114,5 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
 export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
-/**
- * Of the error of a command that reads a stream: whether the sub-requests are still packed into a string
- * (lua/lib/packed), or the only record of the results is one (lua/lib/only-record).
- */
-export const isPacked = (error: unknown): boolean => /^WRONGTYPE/.test((error as Error).message);
+/** Whether a key has another type: a compact request or the only record of its results is a string (lua/lib). */
+export const isOtherType = (error: unknown): boolean => /^WRONGTYPE/.test((error as Error).message);

@@ -700,6 +700,32 @@ export const calls = {
       }
     },
   },
+  /** Reads which workers have sub-requests of a request, and which. */
+  'pending': {
+    keys: (k: {
+      /** state of the request */ readonly request: string;
+      /** its sub-requests */ readonly work: string;
+    }): string[] => [k.request, k.work],
+    args: (a: {
+      /** boot id of the worker whose sub-requests are wanted; '': how many each worker has */ readonly worker: string;
+      /** index from which on */ readonly from: number;
+      /** how many at most */ readonly count: number;
+      /** only those that it has had for at least so long */ readonly leastMs: number;
+    }): Argument[] => [a.worker, a.from, a.count, a.leastMs],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'ok'; readonly workers: Readonly<Record<string, string>>; readonly entries: readonly { readonly entry: string; readonly forMs: number }[]; }
+      | { readonly verdict: 'gone'; }
+    {
+      switch (r[0]) {
+        case 'ok':
+          return { verdict: 'ok', workers: pairsIn(r[1]), entries: groupsIn(r, 2, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), forMs: Number(flat[i + 1]) })) };
+        case 'gone':
+          return { verdict: 'gone' };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
   /** Puts tokens that the request side has minted into their priority list. */
   'push': {
     keys: (k: {
@@ -1196,7 +1222,7 @@ export const calls = {
       }
     },
   },
-  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one compact, see lib/compact, or packed, see lib/packed), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
+  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one compact, see lib/compact), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
   'submit': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
@@ -1212,10 +1238,9 @@ export const calls = {
       /** length of the producer lease */ readonly leaseMs: number;
       /** of the list */ readonly priority: number;
       /** shard channel of the queue's workers */ readonly channel: string;
-      /** 1: a larger request may be compact although the last ones were not read as a whole */ readonly probes: number;
       /** JSON array of field, value, …, as the fields of `create` */ readonly options: string;
       /** of each request: id, name of the submission, name of the call or '', number of items, items */ readonly submissions: readonly Argument[];
-    }): Argument[] => [a.graceMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.probes, a.options, ...a.submissions],
+    }): Argument[] => [a.graceMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.options, ...a.submissions],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'submitted'; readonly generations: readonly number[]; }
     {

@@ -31,6 +31,8 @@ export interface ShardHooks {
     shard: Shard,
     requests: readonly { id: string; generation: number }[],
   ) => void;
+  /** How many requests the worker works on. */
+  readonly sessions: () => number;
   /** It was paused or resumed. */
   readonly onPaused: (shard: Shard) => void;
 }

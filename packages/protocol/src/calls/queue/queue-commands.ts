@@ -61,14 +61,9 @@ export class QueueCommands extends QueueTokens {
 
   /**
    * Submits whole requests in one call, where one server has both sides. Answers the generation of each; 0: something
-   * of its id is there, and the separate calls have to find out what. `probes`: a request of 33 to 128 sub-requests
-   * may be compact although the last ones were not read as a whole.
+   * of its id is there, and the separate calls have to find out what.
    */
-  async submit(
-    head: SubmitHead,
-    bodies: readonly SubmitBody[],
-    probes = false,
-  ): Promise<readonly number[]> {
+  async submit(head: SubmitHead, bodies: readonly SubmitBody[]): Promise<readonly number[]> {
     this.#ends.flush();
     const { open, agenda, counters, pushed, control, list, lane } = this.keys;
     const { priority, isExpedited, leaseMs, options } = head;
@@ -93,7 +88,6 @@ export class QueueCommands extends QueueTokens {
       },
       {
         ...{ graceMs, windowMs, leaseMs, priority, channel: control },
-        probes: Number(probes),
         options,
         submissions,
       },

@@ -1,6 +1,6 @@
 import { type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
-import { isPacked, redisError } from '../../redis/redis-error.js';
+import { isOtherType, redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
 import { QueueErrors } from '../queue/queue-errors.js';
@@ -170,7 +170,7 @@ export class RequestReads {
       .catch((error: unknown) => {
         // The id was used again since the script replied, and its new request has its only record in a string.
         // cure: the only record of another life of the id is not read
-        if (isPacked(error)) return 'gone' as const;
+        if (isOtherType(error)) return 'gone' as const;
         throw redisError(error, 'results');
       });
   }

@@ -2,7 +2,7 @@ import type { CrashCause } from '../../contract/kept-error.js';
 import { indexOf } from '../../contract/keys.js';
 import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
-import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
+import { isGone, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
 import {
   type CompactEnd,
@@ -116,22 +116,11 @@ export class WorkerCommands extends RequestReads {
     }
   }
 
-  /** Entries that this worker owns according to the server, at most `count`. */
+  /** Entries that this worker owns according to the server, at most `count`; none where the request is gone. */
   async pending(worker: string, count: number): Promise<string[]> {
-    try {
-      const { work } = this.keys;
-      const { client } = this.connection;
-      const rows = await client.xpending(work, 'workers', '-', '+', count, worker);
-      return (rows as [string][]).map(([entry]) => entry);
-    } catch (error) {
-      // cure: a worker is told what it has of what is packed
-      if (
-        isPacked(error) ||
-        /* cure: a worker is told what it has of what is compact */ isGone(error)
-      )
-        return packedEntries(await this.fields(...PACKED_FIELDS, `permits:${worker}`), count);
-      throw redisError(error, 'pending');
-    }
+    const args = { worker, from: 0, count, leastMs: 0 };
+    const reply = await run(this.connection.client, 'pending', this.keys, args);
+    return reply.verdict === 'gone' ? [] : reply.entries.map(({ entry }) => entry);
   }
 
   /**
@@ -262,26 +251,6 @@ export class WorkerCommands extends RequestReads {
     const args = { generation, worker, cause: JSON.stringify(cause), dead: dead ? 1 : 0 };
     return (await run(this.connection.client, 'cause', this.keys, args)).verdict;
   }
-}
-
-const PACKED_FIELDS = [
-  'generation',
-  'status',
-  'total',
-  'succeeded',
-  'failed',
-  'cancelled',
-] as const;
-
-/** Of packed sub-requests: all, if the worker has permits, as it has read them then; else none. */
-function packedEntries(state: Readonly<Record<string, string>>, count: number): string[] {
-  const { generation, status = '', total, succeeded, failed, cancelled, ...permits } = state;
-  const isHolder = Object.values(permits).some((has) => has !== '');
-  // It may have ended since.
-  const isUntouched = [succeeded, failed, cancelled].every((settled) => settled === '0');
-  const isWhole = isUntouched && /^(sealed|cancelling)$/.test(status);
-  const length = isHolder && isWhole ? Math.min(count, Number(total)) : 0;
-  return Array.from({ length }, (_, index) => `${generation}-${index}`);
 }
 
 function enteringOf(request: string, args: Arguments<'enter'>): Entering {

@@ -1,6 +1,6 @@
 import {
   type Connection,
-  isPacked,
+  isOtherType,
   type QueueKeys,
   RequestReads,
   redisError,
@@ -124,7 +124,7 @@ function isFull(thrown: unknown): boolean {
 /** Whether its state and its sub-requests are one string (lua/lib/compact). */
 function isCompact([state]: Replies): boolean {
   const error = state?.[0];
-  return Boolean(error && isPacked(error));
+  return Boolean(error && isOtherType(error));
 }
 
 /** Of a compact request, which is read once more: one worker has all of it, or nobody has any. */
@@ -145,17 +145,11 @@ function requestSide(replies: Replies): RequestSide {
   const [, last] = unwrap(replies[6]) as string[];
   const fields = recordOf(unwrap(replies[0])) as Record<string, string>;
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
-  const [noLength] = replies[3] as Replies[number];
-  const packed = noLength !== null && isPacked(noLength);
-  const total = Number(fields['total']);
   return {
     fields,
-    // What is packed is there as a whole, and one worker has all of it or nobody has any.
-    pending: packed
-      ? Number(fields['granted']) && total
-      : Number(recordOf(group ?? [])['pending'] ?? 0),
+    pending: Number(recordOf(group ?? [])['pending'] ?? 0),
     returned: Number(returned ?? 0),
-    entries: packed ? total : Number(unwrap(replies[3])),
+    entries: Number(unwrap(replies[3])),
     due: Number(unwrap(replies[4])),
     dueNow: Number(unwrap(replies[5])),
     dueLast: last === undefined ? undefined : Number(last),
@@ -168,7 +162,6 @@ function unwrap(reply: Replies[number] | undefined): unknown {
 }
 
 function optional(reply: Replies[number] | undefined): unknown {
-  if (reply?.[0] && isPacked(reply[0])) return [];
   return /no such key|NOGROUP/.test(reply?.[0]?.message ?? '') ? [] : unwrap(reply);
 }
 

@@ -48,16 +48,26 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
       'settle-compact',
       'renew',
       'run-alone',
+      'pending',
       'cause',
       'hold',
       'schedule-tend',
     ] as const),
     ...(['should-yield', 'push', 'exchange', 'park', 'deregister', 'pause-queue'] as const),
   ],
-  notifier: [...TICK, 'inspect', 'follow', 'read-results'],
+  notifier: [...TICK, 'inspect', 'pending', 'follow', 'read-results'],
   admin: [
     ...TICK,
-    ...(['inspect', 'read-series', 'cancel', 'update', 'drop', 'redrive', 'run-again'] as const),
+    ...([
+      'inspect',
+      'pending',
+      'read-series',
+      'cancel',
+      'update',
+      'drop',
+      'redrive',
+      'run-again',
+    ] as const),
     ...([
       'intent',
       'push',
@@ -92,11 +102,11 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   worker: [
     ...NOTE,
     ...['hget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
-    ...['xpending', 'ssubscribe'],
+    'ssubscribe',
   ],
   notifier: [
     ...NOTE,
-    ...['hget', 'hgetall', 'zrange', 'zscore', 'lrange', 'hscan', 'exists', 'xinfo|consumers'],
+    ...['hget', 'hgetall', 'zrange', 'zscore', 'lrange', 'hscan', 'exists'],
     ...['ssubscribe', 'sunsubscribe'],
   ],
   admin: [
@@ -106,7 +116,6 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     // Of the doctor.
     ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
     // Of what runs.
-    'xpending',
     ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun', 'command|info'],
   ],
   'retry-queue': ['ssubscribe', 'unlink'],
@@ -122,9 +131,8 @@ export const OPTIONAL: Readonly<Record<string, string>> = {
   spublish: NOTICES,
   ssubscribe: NOTICES,
   sunsubscribe: 'leaving a channel',
-  copy: 'submissions of many small requests. Without it they take longer',
   hrandfield:
-    'offers of idle workers, and for leases after a clock was set back. Without it small requests wait for a pop, and those leases of retry queues and schedulers end by the former clock',
+    'leases after a clock was set back. Without it those of retry queues and schedulers end by the former clock',
   ping: 'checking that a connection answers',
   'client|setname': 'the names of connections',
   'client|id': 'ending a pop that waits. Without it a worker cuts the connection',

@@ -5,13 +5,15 @@
 import { RunningCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
+import { moveClock, useTestClock } from '../support/clock.js';
 import { given, Hand, type Scene, success } from '../support/given.js';
-import { compact, formOf, isCompact, readWhole, submitWhole } from '../support/whole.js';
+import { compact, isCompact, readWhole, submitWhole } from '../support/whole.js';
 
 /*
- * What one worker has read of a small request while its sub-requests are still packed (lua/lib/packed.lua), as plain
- * commands see it.
+ * What workers have of a request, whichever form it has (lua/pending.lua).
  */
+
+useTestClock();
 
 const runningOf = ({ connection, id }: Scene) => new RunningCommands(connection, id);
 
@@ -21,7 +23,7 @@ async function ownedBy(scene: Scene, worker: string, longerThanMs = 0) {
   return pages;
 }
 
-describe('what one worker has read while it is packed', () => {
+describe('what one worker has read as a whole', () => {
   it('is running, with the worker and since when', async () => {
     const { scene } = await readWhole();
     expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
@@ -35,28 +37,24 @@ describe('what one worker has read while it is packed', () => {
 
   it('is running for as long when a renewal makes the stream', async () => {
     const { scene, hand } = await readWhole();
-    const { client } = scene.connection;
-    const { request } = scene.request.keys;
-    // As if the lease had begun a minute ago.
-    await client.hincrby(request, 'lease:worker', -60_000);
+    moveClock(60_000);
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
     await hand.renew();
-    expect(await formOf(scene)).toBe('stream');
+    expect(await isCompact(scene)).toBe(false);
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
     expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
   });
 
   it('is running for as long when its worker enters once more', async () => {
     const { scene, hand } = await readWhole();
-    const { client } = scene.connection;
-    await client.hincrby(scene.request.keys.request, 'lease:worker', -60_000);
+    moveClock(60_000);
     await hand.enter(1, []);
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
   });
 
   it('is running too when the clock has gone back', async () => {
     const { scene } = await readWhole();
-    await scene.connection.client.hincrby(scene.request.keys.request, 'lease:worker', 60_000);
+    moveClock(-60_000);
     expect(await ownedBy(scene, 'worker')).toHaveLength(3);
   });
 
@@ -73,15 +71,6 @@ describe('what one worker has read while it is packed', () => {
     const entries = [0, 1, 2].map((index) => `${scene.generation}-${index}`);
     expect(await scene.request.pending('worker', 100)).toEqual(entries);
     expect(await scene.request.pending('worker', 2)).toEqual(entries.slice(0, 2));
-    expect(await scene.request.pending('other', 100)).toEqual([]);
-  });
-
-  it('is told to the worker when a reply got lost, of a compact request', async () => {
-    const scene = await compact();
-    await new Hand(scene).holdAtOnce(3);
-    expect(await isCompact(scene)).toBe(true);
-    const entries = [0, 1, 2].map((index) => `${scene.generation}-${index}`);
-    expect(await scene.request.pending('worker', 100)).toEqual(entries);
     expect(await scene.request.pending('other', 100)).toEqual([]);
   });
 

@@ -2,7 +2,7 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import { ControlCommands, type Entry } from '@piecework/protocol';
+import { ControlCommands, type Entry, RunningCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -18,11 +18,11 @@ import {
 import { inspect, peek } from '../support/peek.js';
 import { redriveOf } from '../support/redriven.js';
 import { answerOf, playTraces, type Trace } from '../support/trace.js';
-import { formOf, packed, readWhole, submitWhole } from '../support/whole.js';
+import { compact, isCompact, readWhole, submitWhole } from '../support/whole.js';
 
 /*
- * Histories of small requests: their sub-requests are a string until a worker comes, and so are their results
- * (lua/lib/packed.lua, only-record.lua). Each is for one cure.
+ * Histories of small requests: state and sub-requests are one string (lua/lib/compact.lua), and so are their results
+ * (lua/lib/only-record.lua). Each is for one cure.
  */
 
 useTestClock();
@@ -32,7 +32,7 @@ const successes = (entries: readonly Pick<Entry, 'entry' | 'index'>[]) =>
 
 /** Settles all three at once. */
 async function ended(): Promise<Scene> {
-  const scene = await packed({ limit: 3 });
+  const scene = await compact({ limit: 3 });
   const hand = new Hand(scene);
   const entries = await hand.hold(3);
   await hand.trySettle(entries.map((entry) => success(entry, `"${entry.index}"`)));
@@ -41,28 +41,26 @@ async function ended(): Promise<Scene> {
 }
 
 const traces: Record<string, Trace> = {
-  'who has a permit of a packed request reads its sub-requests': {
+  'a worker that reads a part of a compact request reads it from the stream': {
     async play() {
-      const scene = await packed();
+      const scene = await compact();
       const hand = new Hand(scene);
       const entries = await hand.hold(2);
       expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1']);
       expect((await inspect(scene)).counts).toMatchObject({ ready: 1, inFlight: 2 });
     },
-    without: [{ script: 'enter', cure: 'a permit has a stream to read', change: 'never' }],
+    without: [],
   },
 
-  'who reads a part of what is packed gets no more than that': {
+  'a worker that reads a part of a compact request gets no more than that': {
     async play() {
-      const scene = await packed({ limit: 2 });
+      const scene = await compact({ limit: 2 });
       const hand = new Hand(scene);
       const entries = await hand.holdAtOnce(2);
       expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1']);
       expect((await inspect(scene)).counts).toMatchObject({ ready: 1, inFlight: 2 });
     },
-    without: [
-      { script: 'enter', cure: 'only what is read as a whole stays packed', change: 'always' },
-    ],
+    without: [{ script: 'enter', cure: 'of a compact request all is read', change: 'never' }],
   },
 
   'what one worker has read as a whole is settled together, without a stream': {
@@ -76,7 +74,6 @@ const traces: Record<string, Trace> = {
       expect(pending).toHaveLength(3);
       expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
       expect((await peek(scene)).results).toHaveLength(3);
-      expect(await formOf(scene)).toBe('none');
     },
     without: [],
   },
@@ -88,7 +85,11 @@ const traces: Record<string, Trace> = {
       expect(other).toMatchObject({ permits: 0, ready: 0, entries: [] });
     },
     without: [
-      { script: 'enter', cure: 'what is packed may be with a worker', change: { becomes: '0' } },
+      {
+        script: 'enter',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
     ],
   },
 
@@ -99,7 +100,7 @@ const traces: Record<string, Trace> = {
       expect(await hand.trySettle(successes(settled))).toMatchObject({ verdict: 'ok' });
       expect((await peek(scene)).counts).toMatchObject({ succeeded: 2, inFlight: 1 });
     },
-    without: [{ script: 'settle', cure: 'what is packed is settled as a whole', change: 'always' }],
+    without: [],
   },
 
   'what was read as a whole is settled in parts, with failures and returns': {
@@ -124,7 +125,11 @@ const traces: Record<string, Trace> = {
       expect((await peek(scene)).counts.succeeded).toBe(3);
     },
     without: [
-      { script: 'settle', cure: 'what does not end as usual has a stream', change: 'never' },
+      {
+        script: 'settle',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
     ],
   },
 
@@ -153,18 +158,30 @@ const traces: Record<string, Trace> = {
       expect((await peek(scene)).pending).toHaveLength(3);
       expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
     },
-    without: [{ script: 'renew', cure: 'a renew finds a stream', change: 'never' }],
+    without: [
+      {
+        script: 'renew',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
+    ],
   },
 
   'what was read as a whole stays with its worker when it enters once more': {
     async play() {
       const { scene, hand, entries } = await readWhole();
       await hand.enter(1, []);
-      expect(await formOf(scene)).toBe('stream');
+      expect(await isCompact(scene)).toBe(false);
       expect((await inspect(scene)).pending).toHaveLength(3);
       expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
     },
-    without: [{ script: 'enter', cure: 'a further enter finds a stream', change: 'never' }],
+    without: [
+      {
+        script: 'enter',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
+    ],
   },
 
   'what was read as a whole may be run alone': {
@@ -175,7 +192,11 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).alone).toEqual({ 0: hand.name });
     },
     without: [
-      { script: 'run-alone', cure: 'who runs suspects alone finds a stream', change: 'never' },
+      {
+        script: 'run-alone',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
     ],
   },
 
@@ -191,7 +212,13 @@ const traces: Record<string, Trace> = {
       expect(counts).toMatchObject({ succeeded: 0, inFlight: 3 });
       expect(pending.map(({ owner }) => owner)).toEqual([hand.name, hand.name, hand.name]);
     },
-    without: [{ script: 'settle', cure: 'a settle finds a stream' }],
+    without: [
+      {
+        script: 'settle',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
+    ],
   },
 
   'what was read as a whole is settled while the request is paused': {
@@ -203,25 +230,10 @@ const traces: Record<string, Trace> = {
     without: [],
   },
 
-  'a dead worker had read as a whole what may crash once: all of it has failed': {
-    async play() {
-      const scene = await packed({ limit: 3, maxCrashes: 1 });
-      await new Hand(scene).holdAtOnce(3);
-      // No end is usual here, so nothing is gained by the string.
-      expect(await formOf(scene)).toBe('stream');
-      moveClock(LEASE_MS + 1);
-      expect(await answerOf(scene.request.tend(scene.generation, ''))).toMatchObject({
-        verdict: 'complete',
-        outcome: 'failed',
-      });
-    },
-    without: [],
-  },
-
   'payloads are read as a whole as they were written': {
     async play() {
       const scene = await given.nothing();
-      const payloads = ['"3:ab"', '""', '', '"ä\x1e\u0000"', '12:'];
+      const payloads = ['"3:ab"', '""', '', '"ä\u0000"', '12:'];
       const generation = await submitWhole(scene, { limit: 5 }, 'call', payloads);
       const entries = await new Hand({ ...scene, generation }).holdAtOnce(5);
       expect(entries.map(({ payload }) => payload)).toEqual(payloads);
@@ -244,12 +256,12 @@ const traces: Record<string, Trace> = {
         permits: {},
       });
     },
-    without: [{ script: 'tend', cure: 'a tend finds what a worker has', change: 'skip' }],
+    without: [{ script: 'tend', cure: 'a tend expands what a worker has', change: 'never' }],
   },
 
-  'a packed request is cancelled as a whole': {
+  'a compact request is cancelled as a whole': {
     async play() {
-      const scene = await packed();
+      const scene = await compact();
       const commands = new ControlCommands(scene.connection, scene.id);
       expect(await answerOf(commands.cancel(scene.generation))).toMatchObject({
         verdict: 'complete',
@@ -257,34 +269,39 @@ const traces: Record<string, Trace> = {
       });
       expect((await peek(scene)).counts.cancelled).toBe(3);
     },
-    without: [{ script: 'cancel', cure: 'what is packed is cancelled', change: 'always' }],
+    without: [],
   },
 
-  'a packed request is tended, and stays packed': {
+  'what was returned is with no worker': {
     async play() {
-      const scene = await packed();
-      expect(await answerOf(scene.request.tend(scene.generation, ''))).toMatchObject({
-        verdict: 'ok',
-      });
-      expect(await scene.connection.client.type(scene.request.keys.work)).toBe('string');
+      const { scene, hand, entries } = await readWhole();
+      await hand.settle(entries.slice(1).map(back), { keep: 1, running: 1 });
+      const running = new RunningCommands(scene.connection, scene.id);
+      expect(await running.owners()).toEqual([{ worker: hand.name, pending: 1 }]);
     },
-    without: [{ script: 'tend', cure: 'nobody has what is packed', change: 'never' }],
+    without: [
+      {
+        script: 'pending',
+        cure: 'an entry that no worker owns is not running',
+        change: 'always',
+      },
+    ],
   },
 
   'a settle that finds its enter lost is answered': {
     async play() {
-      const scene = await packed();
+      const scene = await compact();
       const hand = new Hand(scene);
       const settled = hand.trySettle([success({ entry: `${scene.generation}-0` })]);
       expect(await answerOf(settled)).toMatchObject({ verdict: 'ok', permits: 0 });
       expect((await inspect(scene)).counts).toMatchObject({ ready: 3, succeeded: 0 });
     },
-    without: [{ script: 'settle', cure: 'a settle finds a stream' }],
+    without: [],
   },
 
   'results of two settles are a stream': {
     async play() {
-      const scene = await packed({ limit: 3 });
+      const scene = await compact({ limit: 3 });
       const hand = new Hand(scene);
       const [first, ...others] = await hand.hold(3);
       await hand.trySettle([success(first!, '"0"')], { keep: 3, running: 2 });
@@ -342,18 +359,17 @@ const traces: Record<string, Trace> = {
 
   'an id whose state was deleted by hand begins anew': {
     async play() {
-      for (const scene of [await packed(), await ended()]) {
-        const { queue, request, id, connection } = scene;
-        const { client } = connection;
-        await client.unlink(request.keys.request);
-        moveClock(5);
-        expect(await submitWhole(scene)).toBe(0);
-        const generation = await queue.intent(id);
-        const created = request.create(generation, 'owner', 30_000, []);
-        expect(await answerOf(created)).toMatchObject({ verdict: 'created' });
-        expect(await client.type(request.keys.work)).toBe('stream');
-        expect(await client.type(request.keys.results)).toBe('none');
-      }
+      const scene = await ended();
+      const { queue, request, id, connection } = scene;
+      const { client } = connection;
+      await client.unlink(request.keys.request);
+      moveClock(5);
+      expect(await submitWhole(scene)).toBe(0);
+      const generation = await queue.intent(id);
+      const created = request.create(generation, 'owner', 30_000, []);
+      expect(await answerOf(created)).toMatchObject({ verdict: 'created' });
+      expect(await client.type(request.keys.work)).toBe('stream');
+      expect(await client.type(request.keys.results)).toBe('none');
     },
     without: [{ script: 'create', cure: 'a new request has no results' }],
   },
