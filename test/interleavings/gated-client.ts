@@ -36,7 +36,7 @@ export interface Wire {
   withdraw(client: Redis, which: 'all' | 'pops'): number;
 }
 
-const READS = new Set(['hgetall', 'hget', 'hmget', 'xpending', 'xrange', 'zscore', 'ping', 'info']);
+const READS = new Set(['hgetall', 'hget', 'hmget', 'pending', 'xrange', 'zscore', 'ping', 'info']);
 const FREE = new Set(['info', 'client', 'ping']);
 
 const tagsOf = (args: readonly unknown[]): string[] => {
@@ -69,7 +69,8 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
     const args = (command.args as unknown[]).flat();
     const behindKeys = verb === 'evalsha' ? 2 + Number(args[1]) : 1;
     const argv = args.slice(behindKeys).map(String);
-    const step = { actor, name: nameOf(verb, args), argv, readsOnly: READS.has(verb) };
+    const name = nameOf(verb, args);
+    const step = { actor, name, argv, readsOnly: READS.has(name) };
     const tags = FREE.has(verb) ? [] : tagsOf(renamed(actor, args));
     if (verb === 'blmpop') {
       const send = () => wire.shared.call('lmpop', ...(args.slice(1) as string[]));

@@ -196,7 +196,7 @@ export class Stage implements Wire {
         refused = refusedOf(trip.name, answer);
         // What a server says of itself, or how long ago by its own clock, is never the same.
         // By whom a request was created is drawn by chance.
-        const varies = /^(info|xpending)$/.test(trip.name) || trip.argv?.includes('createdBy');
+        const varies = /^(info|pending)$/.test(trip.name) || trip.argv?.includes('createdBy');
         reply = varies ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
