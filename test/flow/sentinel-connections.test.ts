@@ -211,6 +211,9 @@ test('behind a fixed address, a server that lost its replicas is left', LONG, as
 
   await server.replicaof('NO', 'ONE');
   to = server.options.port as number;
+  const before = direct(flow, former);
+  // Until it notices, it takes writes.
+  await until(async () => (await before.info('replication')).includes('connected_slaves:0'));
   await producer.submit([1], { id: flow.id('after') });
   expect(await server.exists(`request:{${flow.id('after')}}`)).toBe(1);
 });
