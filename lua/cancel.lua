@@ -31,7 +31,7 @@ if not state then
 end
 if state.status == 'complete' then
   -- cure: every reply on a completion says what to unlink, of cancel
-  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
+  return { 'complete', endOf(request, work) }
 end
 local at = state.at
 endEarly(request, state, 'cancel')

@@ -71,8 +71,11 @@ local function open(at)
 end
 
 local at = now()
+if isCompact(request) then
+  expand(request, work, results)
+end
 local current, status, ownedBy, digest, voided =
-  unpack(stateFields(request, work, 'generation', 'status', 'owner', 'digest', 'voided'))
+  unpack(redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided'))
 if current then
   local known, asked = tonumber(current), tonumber(generation)
   local tombstone = status == 'void' or status == 'dropped'

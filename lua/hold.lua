@@ -24,7 +24,7 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', (endOf(request, work)) }
 end
 local known = endsHold(request, state.heldUntil, redis.call('HGET', request, 'heldFor'), state.at)
 -- cure: a hold is never made shorter

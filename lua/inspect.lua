@@ -36,7 +36,7 @@ end
 local at = now()
 local books = { ready = 0, inFlight = 0, delayed = 0 }
 if compact then
-  local total, worker, completedAt = compact[2], compact[6], compact[26]
+  local total, worker, completedAt = compact[TOTAL], compact[WORKER], compact[COMPLETED_AT]
   -- cure: what is compact may be with a worker
   books[worker ~= '' and 'inFlight' or 'ready'] = completedAt == 0 and total or 0
   return { 'ok', at, books.ready, books.inFlight, 0, all, {} }

@@ -4,7 +4,7 @@
 --- as much as sending them: then it only says how many.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   results  stream  outcomes in the order of settling
 -- ARGV
 --   generation  int     one that the request is known to have reached; 0: none
@@ -19,22 +19,45 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include now, digits, compact, life, record-id, only-record
+--- @include now, digits, compact, life, record-id
 
 local request, results = KEYS[1], KEYS[2]
 local generation, from, to, count = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-local names = { 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved', 'first' }
-local v = isCompact(request) and someOfCompact(readCompact(request), names) or redis.call('HMGET', request, unpack(names))
+-- The only record of a compact request, if it lies between `from` and `to`, as XRANGE answers it: one or none.
+local function onlyRecord(c)
+  -- Negative, 0 or positive, as the record is before `bound`, there, or behind it. `rest` is the number of a bound that
+  -- names a generation alone.
+  local function compared(bound, rest)
+    local first, second = bound:match('(%d+)-?(%d*)$')
+    local difference = c[GENERATION] - first
+    return difference == 0 and c[TOTAL] - (tonumber(second) or rest) or difference
+  end
+  local least = from:sub(1, 1) == '(' and 1 or 0
+  if #c[RECORD] == 0 or
+    -- cure: the only record is read once
+    from ~= '-' and compared(from, 0) < least or
+    -- cure: the only record is not read before its place
+    to ~= '+' and compared(to, math.huge) > 0 then
+    return {}
+  end
+  return { { positionOf(c), c[RECORD] } }
+end
+
+if isCompact(request) then
+  local c = readCompact(request)
+  if not isOfLife(generation, c[GENERATION], c[GENERATION]) then
+    return { 'gone' }
+  end
+  return { 'read', unpack(onlyRecord(c)) }
+end
+local v = redis.call('HMGET', request, 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved', 'first')
 local first = v[8] or v[3]
 -- cure: results of another life of the id are not read
 if not isOfLife(generation, v[3], first) then
   return { 'gone' }
 end
-local form = redis.call('TYPE', results).ok
-if form == 'string' then
-  return { 'read', unpack(onlyRecord(redis.call('GET', results), from, to)) }
-elseif form == 'none' then
+if redis.call('EXISTS', results) == 0 then
   return { 'read' }
 end
 -- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this

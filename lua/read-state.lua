@@ -1,26 +1,33 @@
---- Reads fields of the state of a request, whichever form it has (lib/compact).
+--- Reads fields of the state of several requests, whichever form each has (lib/compact).
 --
 -- KEYS
---   request  hash  state of the request
+--   requests...  any  state of each
 -- ARGV
 --   fields...  string  which
--- REPLIES
+-- REPLIES of each request, in their order
 --   {'read', values...: text}  in the order of the fields; '' for a missing one
 -- REPEAT  reads only
 -- FLAGS no-writes
 
 --- @include now, digits, compact
 
-local request = KEYS[1]
 local fields = ARGV
 
-local values
-if isCompact(request) then
-  values = someOfCompact(readCompact(request), fields)
-else
-  values = redis.call('HMGET', request, unpack(fields))
+local function replyTo(request)
+  local values
+  if isCompact(request) then
+    values = someOfCompact(readCompact(request), fields)
+  else
+    values = redis.call('HMGET', request, unpack(fields))
+  end
+  for i = 1, #values do
+    values[i] = values[i] or ''
+  end
+  return { 'read', unpack(values) }
 end
-for i = 1, #values do
-  values[i] = values[i] or ''
+
+local replies = {}
+for i, request in ipairs(KEYS) do
+  replies[i] = replyTo(request)
 end
-return { 'read', unpack(values) }
+return replies

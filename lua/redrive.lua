@@ -26,12 +26,16 @@
 -- REPEAT  'opened' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
---- @include now, digits, compact, some-at-a-time, only-record
+--- @include now, digits, compact, some-at-a-time
 
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, leaseMs, clearing = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local current, status, redriving, refused, sealer, priority, createdAt = unpack(stateFields(request, work,
+if isCompact(request) then
+  -- cure: a redriven request has a stream of results
+  expand(request, work, results)
+end
+local current, status, redriving, refused, sealer, priority, createdAt = unpack(redis.call('HMGET', request,
   'generation', 'status', 'redriving', 'voided', 'sealedBy', 'priority', 'createdAt'))
 if not current or status == 'void' or status == 'dropped' then
   return { 'gone' }
@@ -142,12 +146,6 @@ local function open(at)
   redis.call('HSETNX', request, 'given:leaseMs', lease[2] or '')
   redis.call('DEL', work)
   redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
-  -- cure: a redriven request has a stream of results
-  if redis.call('TYPE', results).ok == 'string' then
-    local record = onlyRecord(redis.call('GET', results), '-', '+')[1]
-    redis.call('DEL', results)
-    redis.call('XADD', results, record[1], unpack(record[2]))
-  end
   redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'granted', 0,
     'out', 0, 'outBefore', 0, 'epoch', 1, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
     'openedAt', at,

@@ -2,7 +2,7 @@
 --- permits back, and keeps no checkpoint of a sub-request that another worker owns by now.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone'; 'index:checkpoint' -> JSON
 --   progress  hash    index -> what its handler last reported
@@ -24,6 +24,25 @@
 local request, work, tries, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, worker, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
+-- Extends the lease of a compact request, which stays so. Returns its permits; nil: it needs its full form.
+local function renewCompact()
+  local c = readCompact(request)
+  if c[GENERATION] ~= generation or c[COMPLETED_AT] > 0 or
+    -- cure: the lease of a compact request is of the worker that has it
+    c[WORKER] ~= worker then
+    return nil
+  end
+  c[LEASE_ENDS] = now() + leaseMs
+  redis.call('SET', request, cmsgpack.pack(c))
+  return c[PERMITS]
+end
+
+if #ARGV == 3 and isCompact(request) then
+  local permits = renewCompact()
+  if permits then
+    return { 'ok', permits }
+  end
+end
 local state = readState(request, work, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }

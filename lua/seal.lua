@@ -28,6 +28,9 @@ local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, producer, sent, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
+if isCompact(request) then
+  expand(request, work, results)
+end
 local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
@@ -35,7 +38,7 @@ end
 if state.status == 'complete' then
   -- Written again, so that a WAIT behind a repeated seal has a write to wait for that covers it.
   redis.call('HSET', request, 'status', 'complete')
-  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
+  return { 'complete', endOf(request, work) }
 end
 if state.status == 'cancelling' then
   return { 'cancelling' }

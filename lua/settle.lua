@@ -1,7 +1,7 @@
---- Settles what a worker finished of one request: counts the outcomes, keeps or returns permits, reads new
---- sub-requests for the permits that are left, and completes the request after its last outcome. The hot script.
+--- Settles what a worker finished, of several requests: of each it counts the outcomes, keeps or returns permits, reads
+--- new sub-requests for the permits that are left, and completes the request after its last outcome. The hot script.
 ---
---- At most 1,000 outcomes a call. The successes come first: the entry of each, and all their results in one text,
+--- At most 1,000 outcomes a request. The successes come first: the entry of each, and all their results in one text,
 --- as they are recorded. Then come all others, four arguments each: index, kind, value, number.
 ---   'f' failure   value: error                       number: delayMs before the next attempt, if one is left;
 ---                                                            -1: there is to be none
@@ -20,32 +20,25 @@
 --- has read the entry: the server lost the read, and perhaps the append, so that the entry is another item.
 --
 -- KEYS
---   request   hash    state of the request
---   work      stream  its sub-requests
---   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
---   progress  hash    index -> what its handler last reported
---   failed    hash    index -> error; 'index:payload' -> payload
---   results   stream  outcomes in the order of settling: ok, results or !index, attempts
+--   requests...  (request any, work stream, due zset, tries hash, progress hash, failed hash, results stream)  of each
+--                  request: its state · its sub-requests · those delayed and returned · index -> failed attempts,
+--                  'index:crashes' -> crashes, 'index:alone' -> worker · index -> what its handler last reported ·
+--                  index -> error, 'index:payload' -> payload · outcomes in the order of settling: ok, results or
+--                  !index, attempts
 -- ARGV
---   generation   int     of the request
 --   worker       string  boot id of the worker process
---   op           int|''  number of this call; '' when none of this worker can come late
 --   leaseMs      int     how long the permits last from here
---   keep         int     permits to keep
---   running      int     handlers still running
---   channel      string  shard channel of the request
---   successes    int     how many there are
---   grantNo      string  number of the grant under which they were read, from enter; '' when unsure
---   newest       int     greatest index among all outcomes; -1: there are none
---   values       value   RS, index, space, result of each success, in their order; '' when none are kept
---   costs        string  cost of each outcome, in their order, as a JSON array (lib/cost)
---   read         int     sub-requests to read; never more than permits are left without a handler and `ahead`, nor
---                        more than about a mebibyte of them; without a permit none are read
---   ahead        int     how many of these may have no permit: the worker starts each when a handler has ended
---   answered     int     number of this worker's last call for the request that was answered; 0: none
---   outcomes...  value   one for each success, then four for each other
--- REPLIES
+--   settling...  (generation int, op int|'', keep int, running int, channel string, successes int, grantNo string, newest int, values value, costs string, read int, ahead int, answered int, outcomes values)  of each request
+--                  op: number of this call; '' when none of this worker can come late · keep: permits to keep · running:
+--                  handlers still running · channel: its shard channel · successes: how many there are · grantNo: number
+--                  of the grant under which they were read, from enter; '' when unsure · newest: greatest index among all
+--                  outcomes; -1: there are none · values: RS, index, space, result of each success, in their order; ''
+--                  when none are kept · costs: of each outcome, in their order, as a JSON array (lib/cost) · read:
+--                  sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than
+--                  about a mebibyte of them; without a permit none are read · ahead: how many of these may have no permit:
+--                  the worker starts each when a handler has ended · answered: number of this worker's last call for the
+--                  request that was answered; 0: none · outcomes: one for each success, then four for each other
+-- REPLIES of each request, in their order
 --   {'ok', numbers: numbers(permits, mint, epoch, dueNow, nextDue, cancelling, cut, share, live, granted, left),
 --    priority: text, entries: any}
 --      permits is absolute · nextDue: time at which the request has to be tended; 0: none · cancelling: 1 or 0
@@ -61,144 +54,156 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, digits, compact, state, forgotten, record-id, cost, last-read, books, share, read-some, read-new, usual, live
+--- @include now, digits, compact, record-id, cost, failed, exceeded, replace, notice, complete, compact-settle
 
-local request, work, due, tries, progress, failed, results =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local generation, worker, op, leaseMs, keep, running, channel, successes =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), countOf(ARGV[5]), countOf(ARGV[6]), ARGV[7], countOf(ARGV[8])
-local grantNo, newest, values, costs, read, ahead, answered =
-  ARGV[9], countOf(ARGV[10]), ARGV[11], cjson.decode(ARGV[12]), countOf(ARGV[13]), countOf(ARGV[14]), tonumber(ARGV[15])
-local firstSuccess, firstOther = 16, 16 + successes
-local opField = 'op:' .. worker
+local worker, leaseMs = ARGV[1], tonumber(ARGV[2])
+local opField, permitsField = 'op:' .. worker, 'permits:' .. worker
+local at = now()
 
-local state, hasPermits, lastOp, presentGrant, keepsResults, pinned, checkpoints, contested, largest, kept, maxCrashes,
-  followedUntil, cost =
-  readState(request, work, generation, 'permits:' .. worker, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
-    'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil', 'cost')
-if not state then
-  return { 'gone' }
-end
-if state.status == 'complete' then
-  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
-end
-local at = state.at
-cost = cost or ''
-local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
-local late = op and op <= known
-contested = noteForgotten(request, permits, known, answered) or contested
-state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
-local settledBefore, failedBefore = state.settled, state.failed
-
--- How many of the successes were acknowledged together; nil: they may not all belong to this worker.
-local acknowledged
-if permits > 0 and not late and
-  -- cure: number of the grant
-  grantNo == presentGrant and
-  -- cure: no success together once one was contested
-  not contested then
-  acknowledged = acknowledge(work, firstSuccess, firstOther - 1)
-  state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
-  state.settled = state.settled + acknowledged
-end
-
-local mint, dueNow, nextDue = 0, 0, 0
-local onlySuccesses = op and
-  -- cure: successes that are not acknowledged are looked into
-  acknowledged == successes and
-  -- cure: failures and returns are not usual
-  firstOther > #ARGV and
-  -- cure: a halted request is not usual
-  mayReadAhead(state) and
-  -- cure: a pinned request is not usual
-  not pinned and
-  -- cure: checkpoints are not usual
-  not checkpoints
-if onlySuccesses and
-  -- cure: permits that are given up are not usual
-  keep >= permits and isUsual(state, values, due, progress) then
-  writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values,
-    costWith(cost, costs))
-else
-  --- @include exceeded, replace, notice, complete, usual-end
-  if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
-    local keys = { request = request, work = work, progress = progress, results = results }
-    local isOnly = settledBefore == 0 and
-      -- cure: a message without a read has the only record
-      (state.moved == 0 and not kept)
-    local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
-      isOnly, values, costWith(cost, costs), channel)
-    return { 'complete', outcome, state.spentAt }
-  end
-
-  --- @include tokens, permits, reported, successes, failures, cancel, ended-early, cancel-exceeded, settled
-
-  -- What this call works on, and what it collects to write at the end: a key that became empty must not be touched
-  -- again.
-  local batch = {
-    request = request, work = work, due = due, tries = tries, progress = progress, failed = failed, results = results,
-    worker = worker, pinned = pinned, checkpoints = checkpoints, readTo = pinned and lastRead(work),
-    indexAt = #generation + 2,
-    inDue = redis.call('ZCARD', due), hasProgress = redis.call('EXISTS', progress) == 1,
-    records = {}, costs = {}, ended = {}, leavesDue = {}, tried = {},
-  }
-  state.kept = 0
-  settleSuccesses(batch, state, firstSuccess, firstOther - 1, values, costs, acknowledged)
-  local gaveBack = settleOthers(batch, state, firstOther, costs, successes, late)
-  state.settled = state.succeeded + state.failed + state.cancelled
-  if batch.inDue > 0 and #batch.leavesDue > 0 then
-    -- cure: due entry removed on success
-    batch.inDue = batch.inDue - redis.call('ZREM', due, unpack(batch.leavesDue))
-  end
-
-  local left = 0
-  if state.failed > failedBefore then
-    left = cancelIfExceeded(batch, state)
-  end
-  local freed = 0
-  if permits > 0 and --[[cure: absolute keep in settle]] not late then
-    freed = permits
-    permits = keepPermits(request, state, worker, permits, keep, running, at + leaseMs)
-    freed = freed - permits
-    if op then
-      redis.call('HSET', request, opField, op)
+-- Settles what is named for one request, whose keys follow the first `k`, and what is named of it the first `i` arguments:
+-- 13 values, the number of its outcomes, and these, from `first` to `last`. Returns the reply.
+local function replyTo(k, i, first, last)
+  local request, failed, results = KEYS[k + 1], KEYS[k + 6], KEYS[k + 7]
+  local generation, channel, grantNo, values = ARGV[i + 1], ARGV[i + 5], ARGV[i + 7], ARGV[i + 9]
+  local successes, costs = countOf(ARGV[i + 6]), cjson.decode(ARGV[i + 10])
+  if isCompact(request) then
+    local outcome = settleCompact(request, failed, generation, worker, grantNo, successes, values, costs, channel, at,
+      first, last)
+    if outcome then
+      return { 'complete', outcome }
     end
   end
-  writeOutcomes(batch, state, tonumber(kept) or 0, cost)
+  local work, due, tries, progress = KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
+  local op, keep, running, newest = tonumber(ARGV[i + 2]), countOf(ARGV[i + 3]), countOf(ARGV[i + 4]), countOf(ARGV[i + 8])
+  local read, ahead, answered = countOf(ARGV[i + 11]), countOf(ARGV[i + 12]), countOf(ARGV[i + 13])
 
-  local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
-  local outcome = completeIfDone(request, state, at, channel, spent)
-  if outcome then
-    return { 'complete', outcome, state.spentAt }
+  --- @include state, forgotten, last-read, books, share, read-some, read-new, usual, live
+
+  local firstOther = first + successes
+  local state, hasPermits, lastOp, presentGrant, keepsResults, pinned, checkpoints, contested, largest, kept, maxCrashes,
+    followedUntil, cost =
+    readState(request, work, generation, permitsField, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
+      'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil', 'cost')
+  if not state then
+    return { 'gone' }
+  end
+  if state.status == 'complete' then
+    return { 'complete', endOf(request, work) }
+  end
+  cost = cost or ''
+  local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
+  local late = op and op <= known
+  contested = noteForgotten(request, permits, known, answered) or contested
+  state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
+  local settledBefore, failedBefore = state.settled, state.failed
+
+  -- How many of the successes were acknowledged together; nil: they may not all belong to this worker.
+  local acknowledged
+  if permits > 0 and not late and
+    -- cure: number of the grant
+    grantNo == presentGrant and
+    -- cure: no success together once one was contested
+    not contested then
+    acknowledged = acknowledge(work, first, firstOther - 1)
+    state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
+    state.settled = state.settled + acknowledged
   end
 
-  if --[[cure: top-up in leave]] freed > 0 or gaveBack then
-    mint = topUp(request, state, readBooks(state, work, due, at, batch.inDue))
+  local mint, dueNow, nextDue = 0, 0, 0
+  local onlySuccesses = op and
+    -- cure: successes that are not acknowledged are looked into
+    acknowledged == successes and
+    -- cure: failures and returns are not usual
+    firstOther > last and
+    -- cure: a halted request is not usual
+    mayReadAhead(state) and
+    -- cure: a pinned request is not usual
+    not pinned and
+    -- cure: checkpoints are not usual
+    not checkpoints
+  if onlySuccesses and
+    -- cure: permits that are given up are not usual
+    keep >= permits and isUsual(state, values, due, progress) then
+    writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values,
+      costWith(cost, costs))
+  else
+    --- @include tokens, permits, reported, successes, failures, cancel, ended-early, cancel-exceeded, settled
+
+    -- What this call works on, and what it collects to write at the end: a key that became empty must not be touched
+    -- again.
+    local batch = {
+      request = request, work = work, due = due, tries = tries, progress = progress, failed = failed, results = results,
+      worker = worker, pinned = pinned, checkpoints = checkpoints, readTo = pinned and lastRead(work),
+      indexAt = #generation + 2,
+      inDue = redis.call('ZCARD', due), hasProgress = redis.call('EXISTS', progress) == 1,
+      records = {}, costs = {}, ended = {}, leavesDue = {}, tried = {},
+    }
+    state.kept = 0
+    settleSuccesses(batch, state, first, firstOther - 1, values, costs, acknowledged)
+    local gaveBack = settleOthers(batch, state, firstOther, last, costs, successes, late)
+    state.settled = state.succeeded + state.failed + state.cancelled
+    if batch.inDue > 0 and #batch.leavesDue > 0 then
+      -- cure: due entry removed on success
+      batch.inDue = batch.inDue - redis.call('ZREM', due, unpack(batch.leavesDue))
+    end
+
+    local left = 0
+    if state.failed > failedBefore then
+      left = cancelIfExceeded(batch, state)
+    end
+    local freed = 0
+    if permits > 0 and --[[cure: absolute keep in settle]] not late then
+      freed = permits
+      permits = keepPermits(request, state, worker, permits, keep, running, at + leaseMs)
+      freed = freed - permits
+      if op then
+        redis.call('HSET', request, opField, op)
+      end
+    end
+    writeOutcomes(batch, state, tonumber(kept) or 0, cost)
+
+    local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
+    local outcome = completeIfDone(request, state, at, channel, spent)
+    if outcome then
+      return { 'complete', outcome, state.spentAt }
+    end
+
+    if --[[cure: top-up in leave]] freed > 0 or gaveBack then
+      mint = topUp(request, state, readBooks(state, work, due, at, batch.inDue))
+    end
+    dueNow, nextDue = dueTimes(due, at, batch.inDue)
+    if left > 0 then
+      nextDue = at
+    end
+    removeTraces(batch)
   end
-  dueNow, nextDue = dueTimes(due, at, batch.inDue)
-  if left > 0 then
-    nextDue = at
+
+  if newest >= 0 and math.floor(settledBefore / 64) < math.floor(state.settled / 64) then
+    --- @include trim
+    trim(request, work, generation, newest, pinned)
   end
-  removeTraces(batch)
+  local mayRead = not late and
+    -- cure: a settle without permits reads nothing
+    permits > 0
+  local asked = mayRead and math.min(read, permits - running + (mayReadAhead(state) and ahead or 0)) or 0
+  local entries, _, cut, newestRead = readNew(work, worker, asked, largest)
+  if late and read > 0 then
+    entries = -1
+  end
+  local cancelling = state.status == 'cancelling' and 1 or 0
+  local numbers = table.concat({
+    digits(permits), digits(mint), digits(state.epoch), digits(dueNow), digits(nextDue), digits(cancelling),
+    digits(--[[cure: a settle reads by bytes, 2]] cut), digits(shareOfUnread(state, permits, newestRead, work, due)),
+    digits(isLive(followedUntil, at)), digits(state.granted),
+    digits(state.status == 'open' and -1 or state.total - state.settled),
+  }, ' ')
+  return { 'ok', numbers, state.priority, entries }
 end
 
-if newest >= 0 and math.floor(settledBefore / 64) < math.floor(state.settled / 64) then
-  --- @include trim
-  trim(request, work, generation, newest, pinned)
+local replies, i = {}, 2
+while i < #ARGV do
+  local k, last = 7 * #replies, i + 14 + ARGV[i + 14]
+  replies[#replies + 1] = replyTo(k, i, i + 15, last)
+  i = last
 end
-local mayRead = not late and
-  -- cure: a settle without permits reads nothing
-  permits > 0
-local asked = mayRead and math.min(read, permits - running + (mayReadAhead(state) and ahead or 0)) or 0
-local entries, cut, newestRead = readNew(work, worker, asked, largest)
-if late and read > 0 then
-  entries = -1
-end
-local cancelling = state.status == 'cancelling' and 1 or 0
-local numbers = table.concat({
-  digits(permits), digits(mint), digits(state.epoch), digits(dueNow), digits(nextDue), digits(cancelling),
-  digits(--[[cure: a settle reads by bytes, 2]] cut), digits(shareOfUnread(state, permits, newestRead, work, due)),
-  digits(isLive(followedUntil, at)), digits(state.granted),
-  digits(state.status == 'open' and -1 or state.total - state.settled),
-}, ' ')
-return { 'ok', numbers, state.priority, entries }
+return replies

@@ -34,7 +34,7 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', (endOf(request, work)) }
 end
 if state.status == 'cancelling' then
   return { 'cancelling' }

@@ -2,7 +2,7 @@
 // name and answers an object for each reply.
 import { parseHeader, readSource, scriptNames } from './lua-source.mjs';
 
-const ARGUMENT = { int: 'number', string: 'string', value: 'Argument' };
+const ARGUMENT = { int: 'number', string: 'string', value: 'Argument', values: 'readonly Argument[]' };
 const REPLY = {
   int: 'number',
   ints: 'readonly number[]',
@@ -25,16 +25,26 @@ function property({ name, about }, type, optional = false) {
 
 const shape = (lines) => `{\n${lines.map((line) => `      ${line}\n`).join('')}    }`;
 
+function keyType({ type, each, rest }) {
+  if (type !== 'group') return rest ? 'readonly string[]' : 'string';
+  return `readonly { ${each.map(({ name }) => `readonly ${name}: string`).join('; ')} }[]`;
+}
+
+function keyValue({ name, type, each, rest }) {
+  if (type !== 'group') return rest ? `...k.${name}` : `k.${name}`;
+  return `...k.${name}.flatMap((e) => [${each.map((e) => `e.${e.name}`).join(', ')}])`;
+}
+
 function keysOf({ keys }) {
-  const lines = keys.map((key) => property(key, key.rest ? 'readonly string[]' : 'string'));
-  const values = keys.map(({ name, rest }) => (rest ? `...k.${name}` : `k.${name}`));
+  const lines = keys.map((key) => property(key, keyType(key)));
+  const values = keys.map(keyValue);
   return `keys: (k: ${shape(lines)}): string[] => [${values.join(', ')}],`;
 }
 
 function argumentType(argument) {
   if (argument.type === 'group') {
-    const each = argument.each.map(({ name, type }) => `readonly ${name}: ${ARGUMENT[type]}`);
-    return `readonly { ${each.join('; ')} }[]`;
+    const each = argument.each.map((one) => property(one, ARGUMENT[plain(one.type)], isOptional(one)));
+    return `readonly { ${each.join(' ')} }[]`;
   }
   const type = ARGUMENT[plain(argument.type)];
   return argument.rest ? `readonly ${type}[]` : type;
@@ -43,11 +53,17 @@ function argumentType(argument) {
 function argumentValue(argument) {
   const { name, rest, type, each } = argument;
   if (type === 'group')
-    return `...a.${name}.flatMap((e) => [${each.map((e) => `e.${e.name}`).join(', ')}])`;
+    return `...a.${name}.flatMap((e) => [${each.map(memberValue).join(', ')}])`;
   if (rest) return `...a.${name}`;
   if (type.endsWith("|''")) return `a.${name} ?? ''`;
   if (type.endsWith('?')) return `...(a.${name} === undefined ? [] : [a.${name}])`;
   return `a.${name}`;
+}
+
+/** A list among the values of a group follows its length. */
+function memberValue({ name, type }) {
+  if (type === 'values') return `e.${name}.length, ...e.${name}`;
+  return type.endsWith("|''") ? `e.${name} ?? ''` : `e.${name}`;
 }
 
 function argumentsOf({ args }) {
@@ -90,7 +106,7 @@ function replyValue(field, i) {
   return `${name}: ${read(type, `r[${i}]`)}`;
 }
 
-function repliesOf({ replies }) {
+function repliesOf({ replies, each }) {
   const types = replies.map(({ word, fields }) => {
     const properties = fields.flatMap((field) =>
       field.type === 'numbers'
@@ -107,7 +123,18 @@ function repliesOf({ replies }) {
     const splits = `const ${fields[joined].name} = numbersIn(r[${joined + 1}]);`;
     return `        case '${word}': {\n          ${splits}\n          ${returns}\n        }\n`;
   });
-  return `reply(r: readonly unknown[]):\n${types.map((type) => `      | ${type}\n`).join('')}    {
+  const type = types.map((one) => `      | ${one}\n`).join('');
+  if (each)
+    return `reply(all: readonly unknown[]): readonly (\n${type}    )[] {
+      return all.map((one) => {
+        const r = one as readonly unknown[];
+        switch (r[0]) {
+${cases.join('')}        default:
+          throw unknownReply(r);
+        }
+      });
+    },`;
+  return `reply(r: readonly unknown[]):\n${type}    {
       switch (r[0]) {
 ${cases.join('')}        default:
           throw unknownReply(r);

@@ -37,12 +37,14 @@ export function parseHeader(name, source) {
   const fields = { REPEAT: '', FLAGS: undefined };
   const purpose = [];
   let section;
+  let each = false;
   for (const line of header) {
     if (line.startsWith('--- ')) {
       if (!line.startsWith('--- @')) purpose.push(line.slice(4));
       continue;
     }
     const text = line.slice(3);
+    if (text.startsWith('REPLIES of each ')) each = true;
     const title = /^(KEYS|ARGV|REPLIES|REPEAT|FLAGS)\b\s*(.*)$/.exec(text);
     if (title) {
       section = title[1];
@@ -70,13 +72,15 @@ export function parseHeader(name, source) {
     keys: rows(sections.KEYS, KEY_TYPES),
     args: rows(sections.ARGV, ARGUMENT_TYPES),
     replies: repliesIn(name, sections.REPLIES.join('\n')),
+    /** Whether it answers a list: one reply for each of several requests. */
+    each,
     repeat: fields.REPEAT,
     flags: fields.FLAGS.trim(),
   };
 }
 
 const KEY_TYPES = new Set(['hash', 'stream', 'zset', 'list', 'set', 'any']);
-const ARGUMENT_TYPES = new Set(['int', 'string', 'value', "int|''", 'int?', 'string?']);
+const ARGUMENT_TYPES = new Set(['int', 'string', 'value', 'values', "int|''", 'int?', 'string?']);
 const REPLY_TYPES = new Set([
   ...['int', 'ints', 'text', 'outcome', 'list', 'pairs', 'record', 'any'],
   'int?',
@@ -182,9 +186,9 @@ function repliesOf(name, body) {
   const found = [];
   const visit = (node, inFunction) => {
     if (!node || typeof node !== 'object') return;
-    const within = inFunction || node.type === 'FunctionDeclaration';
-    const named = node.variables?.some((variable) => variable.name === 'reply');
     // What a local function returns is no reply, unless the function is named so.
+    const within = node.type === 'FunctionDeclaration' ? node.identifier?.name !== 'replyTo' : inFunction;
+    const named = node.variables?.some((variable) => variable.name === 'reply');
     const returned = node.type === 'ReturnStatement' && !within ? node.arguments : [];
     const answers = named ? node.init : returned;
     for (const table of answers) {

@@ -1,27 +1,21 @@
 --- @needs compact
 -- The first enter of a compact request (lib/compact), if it reads all of it. It decides as `enter` does.
 
--- What a worker is sent of a request that it has entered: behind `head` its priority, its task, its policy and its payloads.
-local function enteredText(head, c)
-  return table.concat({ head, c[11], c[13], c[15], c[25] }, '\30')
-end
-
 -- Gives `worker` its permits: for `want` slots, with up to `most` sub-requests, and as `ahead` and `quick` allow. `epoch`
--- is that of its one token. Returns how many it has, and the request; nil: a compact request does not stand it, and
--- nothing was done.
-local function enterCompact(request, generation, worker, op, want, leaseEnds, leaseMs, tasks, most, ahead, quick, epoch)
+-- is that of its one token. Returns how many permits it has, and the request. Returns nil and writes nothing if the
+-- request needs its full form.
+local function enterCompact(request, generation, worker, op, want, leaseEnds, leaseMs, isServed, most, ahead, quick, epoch)
   local c = readCompact(request)
-  local current, total, out, outBefore, present, holder, _, _, _, _, _, limitText, task = unpack(c, 1, 13)
-  if current ~= generation or c[26] > 0 or
+  local total, limit, present = c[TOTAL], tonumber(c[LIMIT]), c[EPOCH]
+  if c[GENERATION] ~= generation or c[COMPLETED_AT] > 0 or
     -- cure: a compact request has one worker
-    holder ~= '' or
+    c[WORKER] ~= '' or
     -- cure: a compact request is for workers that serve its task
-    tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true)) or
+    not isServed(c[TASK]) or
     -- cure: tokens of an old priority die, of a compact request
     epoch < present - 1 then
     return nil
   end
-  local limit = tonumber(limitText)
   local grant = math.min(want, limit, total)
   local spare = grant * (grant < limit and quick or math.max(ahead, quick))
   if grant == 0 or
@@ -29,12 +23,25 @@ local function enterCompact(request, generation, worker, op, want, leaseEnds, le
     total > math.min(grant + spare, most) then
     return nil
   end
-  if epoch == present and out > 0 then
-    c[3] = out - 1
-  elseif epoch == present - 1 and outBefore > 0 then
-    c[4] = outBefore - 1
+  if epoch == present and c[OUT] > 0 then
+    c[OUT] = c[OUT] - 1
+  elseif epoch == present - 1 and c[OUT_BEFORE] > 0 then
+    c[OUT_BEFORE] = c[OUT_BEFORE] - 1
   end
-  c[6], c[7], c[8], c[9], c[10] = worker, grant, op, leaseEnds, leaseMs
+  c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS] = worker, grant, op, leaseEnds, leaseMs
   redis.call('SET', request, cmsgpack.pack(c))
   return grant, c
+end
+
+-- What it reads: all sub-requests, in one text as `readNew` joins them.
+local function entriesOfCompact(c)
+  local prefix, index = c[GENERATION] .. '-', -1
+  if c[TOTAL] == 1 then
+    return prefix .. '0\30' .. c[PAYLOADS]
+  end
+  local function withEntry(payload)
+    index = index + 1
+    return prefix .. index .. '\30' .. payload .. '\30'
+  end
+  return ((c[PAYLOADS] .. '\30'):gsub('([^\30]*)\30', withEntry)):sub(1, -2)
 end

@@ -4,15 +4,15 @@
 -- Returns the reply; nil: it needs its full form, and nothing was done.
 local function tendCompact(request, generation, passed, auditMs)
   local c = readCompact(request)
-  if c[1] ~= generation then
+  if c[GENERATION] ~= generation then
     return nil
   end
-  if c[26] > 0 then
-    return { 'complete', 'succeeded', 0 }
+  if c[COMPLETED_AT] > 0 then
+    return { 'complete', c[OUTCOME], 0 }
   end
   if
     -- cure: a tend expands what a worker has
-    c[6] ~= '' then
+    c[WORKER] ~= '' then
     return nil
   end
   local at, value = now(), otherFieldsOf(c)
@@ -26,15 +26,15 @@ local function tendCompact(request, generation, passed, auditMs)
     value.delayMs and heldUntil > at + value.delayMs then
     return nil
   end
-  local tokens = { out = c[3], outBefore = c[4], epoch = c[5] }
+  local tokens = { out = c[OUT], outBefore = c[OUT_BEFORE], epoch = c[EPOCH] }
   local before = auditTokens(tokens, passed)
   local isHeld = heldUntil > at
   local mint =
     -- cure: a compact request that is held has no token
     not isHeld and tokens.out + tokens.outBefore == 0 and 1 or 0
-  c[3], c[4], c[5] = tokens.out + mint, tokens.outBefore, tokens.epoch
+  c[OUT], c[OUT_BEFORE], c[EPOCH] = tokens.out + mint, tokens.outBefore, tokens.epoch
   redis.call('SET', request, cmsgpack.pack(c))
   -- Minted by this tend: no mark covers this token before the next one.
   local next = math.min(deadline, isHeld and heldUntil or mint > 0 and at + auditMs or math.huge)
-  return { 'ok', mint, c[5], c[11], before, next < math.huge and next or 0, 0, c[13], 0, '' }
+  return { 'ok', mint, c[EPOCH], c[PRIORITY], before, next < math.huge and next or 0, 0, c[TASK], 0, '' }
 end

@@ -1,19 +1,23 @@
 --- @needs now, digits
--- A small request is compact at first: its state and its sub-requests are one string, an array in MessagePack
--- (docs/decisions/0068-compact-requests.md). It stays so while only these change it: an enter that reads the whole request,
--- a tend before that, and a settle of the whole request as succeeded. Every other call that may change it expands it first:
--- it makes the usual form, a hash and a stream. Both forms say the same. The elements are fields of
--- the state, or as said here; those with a * are numbers, the others texts:
+-- A small request is compact: its state and its sub-requests are one string, an array in MessagePack
+-- (docs/decisions/0084-two-forms.md). It stays so while only these change it: an enter that reads the whole request, a
+-- renewal that reports nothing, a tend while nobody has it, and a settle after which every sub-request has ended. Every
+-- other call that may change it expands it first: it makes a hash and a stream, which say the same. Once complete, only
+-- `redrive` and what deletes it do so. The elements are fields of the state, or as said here; those with a * are numbers,
+-- the others texts:
 --
 --    1 generation    6 worker that    11 priority   16 results        21 owner         26 completedAt*; 0: it is sealed
 --    2 total*          entered, or '' 12 limit      17 retentionMs*   22 createdBy, '' 27 kept*: bytes of results
---    3 out*          7 its permits*   13 task       18 notify, ''     23 largest*
---    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other fields, leaseMs among them: field,
---    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      value, … in MessagePack
---                   10 term:<w>*                                      25 payloads with RS (U+001E) between; once complete, the
---                                                                      cost of all attempts (lib/cost)
+--    3 out*          7 its permits*   13 task       18 notify, ''     23 largest*      28 failed*
+--    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other     29 outcome, ''
+--    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      fields        30 its only record: 'ok', results or
+--                   10 term:<w>*                                      25 payloads         !index, attempts
 --
--- The first enter of that worker is its only one, so its op is the number of its grant, too.
+-- 24: field, value, … in MessagePack, leaseMs among them · 25: with RS (U+001E) between; once complete, the cost of all
+-- attempts (lib/cost). The first enter of that worker is its only one, so its op is the number of its grant, too.
+local GENERATION, TOTAL, OUT, OUT_BEFORE, EPOCH, WORKER, PERMITS, OP, LEASE_ENDS, LEASE_MS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local PRIORITY, LIMIT, TASK, ATTEMPTS, POLICY, RESULTS, RETENTION_MS, NOTIFY = 11, 12, 13, 14, 15, 16, 17, 18
+local CREATED_AT, OTHERS, PAYLOADS, COMPLETED_AT, KEPT, FAILED, OUTCOME, RECORD = 19, 24, 25, 26, 27, 28, 29, 30
 
 local function isCompact(request)
   return redis.call('TYPE', request).ok == 'string'
@@ -22,7 +26,7 @@ end
 -- Reads the array. If the string is not ours, it fails as a command on a hash would.
 local function readCompact(request)
   local c = cmsgpack.unpack(redis.call('GET', request))
-  if type(c) ~= 'table' or #c ~= 27 then
+  if type(c) ~= 'table' or #c ~= 30 then
     redis.call('HLEN', request)
   end
   return c
@@ -32,13 +36,13 @@ end
 local function fieldsOfCompact(c)
   local generation, total, out, outBefore, epoch, worker, permits, op, leaseEnds, leaseMs, priority, limit, task, attempts,
     policy, results, retentionMs, notify, createdAt, createUntil, owner, createdBy, largest, others, payloads, completedAt,
-    kept = unpack(c)
+    kept, failed, outcome = unpack(c)
   local complete = completedAt > 0
   local fields = {
     'generation', generation, 'total', digits(total), 'largest', digits(largest), 'createUntil', digits(createUntil),
-    'status', complete and 'complete' or 'sealed', 'succeeded', complete and digits(total) or '0', 'failed', '0',
-    'cancelled', '0', 'granted', digits(permits), 'out', digits(out), 'outBefore', digits(outBefore), 'epoch',
-    digits(epoch), 'createdAt', digits(createdAt), 'priority', priority, 'limit', limit, 'task', task, 'attempts',
+    'status', complete and 'complete' or 'sealed', 'succeeded', complete and digits(total - failed) or '0', 'failed',
+    digits(failed), 'cancelled', '0', 'granted', digits(permits), 'out', digits(out), 'outBefore', digits(outBefore),
+    'epoch', digits(epoch), 'createdAt', digits(createdAt), 'priority', priority, 'limit', limit, 'task', task, 'attempts',
     attempts, 'policy', policy, 'results', results, 'retentionMs', digits(retentionMs),
     'owner', owner, 'sealedBy', owner, 'sent:' .. owner, digits(total + 1),
   }
@@ -66,7 +70,7 @@ local function fieldsOfCompact(c)
     add('since:' .. worker, digits(op))
   end
   if complete then
-    add('outcome', 'succeeded')
+    add('outcome', outcome)
     add('completedAt', digits(completedAt))
     add('kept', digits(kept))
     add('cost', payloads)
@@ -76,19 +80,27 @@ end
 
 -- Some of these fields, as HMGET answers them: false for one that is missing.
 local function someOfCompact(c, names)
-  local all, some, values = fieldsOfCompact(c), {}, {}
-  for i = 1, #all, 2 do
-    some[all[i]] = all[i + 1]
-  end
+  local complete, values, all = c[COMPLETED_AT] > 0, {}, nil
+  local known = {
+    generation = c[GENERATION], total = digits(c[TOTAL]), status = complete and 'complete' or 'sealed',
+    outcome = complete and c[OUTCOME],
+  }
   for i, name in ipairs(names) do
-    values[i] = some[name] or false
+    if known[name] == nil and not all then
+      -- All others take longer, and are seldom asked for.
+      all = fieldsOfCompact(c)
+      for j = 1, #all, 2 do
+        known[all[j]] = all[j + 1]
+      end
+    end
+    values[i] = known[name] or false
   end
   return values
 end
 
 -- All fields that have no place of their own.
 local function otherFieldsOf(c)
-  local rest, value = cmsgpack.unpack(c[24]), {}
+  local rest, value = cmsgpack.unpack(c[OTHERS]), {}
   for i = 1, #rest, 2 do
     value[rest[i]] = rest[i + 1]
   end
@@ -98,7 +110,7 @@ end
 -- The payloads, in the order of their indexes.
 local function payloadsOf(c)
   local payloads = {}
-  for payload in (c[25] .. '\30'):gmatch('(.-)\30') do
+  for payload in (c[PAYLOADS] .. '\30'):gmatch('(.-)\30') do
     payloads[#payloads + 1] = payload
   end
   return payloads
@@ -111,9 +123,9 @@ local function writeStream(c, work)
   redis.call('DEL', work)
   redis.call('XGROUP', 'CREATE', work, 'workers', '0', 'MKSTREAM')
   for i, payload in ipairs(payloadsOf(c)) do
-    ids[i] = redis.call('XADD', work, c[1] .. '-' .. i - 1, 'p', payload)
+    ids[i] = redis.call('XADD', work, c[GENERATION] .. '-' .. i - 1, 'p', payload)
   end
-  local worker, leaseEnds, leaseMs = c[6], c[9], c[10]
+  local worker, leaseEnds, leaseMs = c[WORKER], c[LEASE_ENDS], c[LEASE_MS]
   if
     -- cure: what is compact may be with a worker, in a stream
     worker ~= '' then
@@ -123,14 +135,22 @@ local function writeStream(c, work)
   end
 end
 
--- Makes the usual form of a compact request. A complete one keeps its time of expiry. The state is written after its delete,
--- which a script may not do in a hash slot that migrates: in a cluster nothing is compact.
-local function expand(request, work)
+-- The position of the only record of a complete request.
+local function positionOf(c)
+  return c[GENERATION] .. '-' .. digits(c[TOTAL])
+end
+
+-- Makes a hash and a stream of a compact request; of a complete one, whose time of expiry both keep, the stream is that of
+-- its results. The state is written after its delete, which a script may not do in a hash slot that migrates: in a cluster
+-- nothing is compact.
+local function expand(request, work, results)
   local c = readCompact(request)
-  local retentionMs, completedAt, fields = c[17], c[26], fieldsOfCompact(c)
+  local retentionMs, completedAt, record, fields = c[RETENTION_MS], c[COMPLETED_AT], c[RECORD], fieldsOfCompact(c)
   if completedAt == 0 then
     -- Before the delete: where the user lacks a right, the script stops here, and nothing is lost.
     writeStream(c, work)
+  elseif #record > 0 then
+    redis.call('XADD', results, positionOf(c), unpack(record))
   end
   redis.call('DEL', request)
   redis.call('HSET', request, unpack(fields))
@@ -138,22 +158,35 @@ local function expand(request, work)
     return
   end
   -- Where the clock went back since, it is kept for no longer than it was meant.
-  local leftMs = math.min(
+  local leftMs = digits(math.max(1, math.min(
     -- cure: a compact request is kept for no longer than it was meant
     retentionMs,
-    completedAt + retentionMs - now())
+    completedAt + retentionMs - now())))
   -- cure: a compact request that is complete expires in any form
-  redis.call('PEXPIRE', request, digits(math.max(1, leftMs)))
+  redis.call('PEXPIRE', request, leftMs)
+  if #record > 0 then
+    -- cure: a compact request that is complete expires in any form, 2
+    redis.call('PEXPIRE', results, leftMs)
+  end
 end
 
--- Reads fields of a request's state, which has the usual form from here on.
+-- Reads fields of a request's state. One that is not complete is a hash and a stream from here on.
 local function stateFields(request, work, ...)
   local values = redis.pcall('HMGET', request, ...)
   if values.err then
     if values.err:find('^WRONGTYPE') then
+      local c = readCompact(request)
+      if c[COMPLETED_AT] > 0 then
+        return someOfCompact(c, { ... })
+      end
       expand(request, work)
     end
     values = redis.call('HMGET', request, ...)
   end
   return values
+end
+
+-- The outcome of a complete request, and when its keys are to be unlinked, if they are.
+local function endOf(request, work)
+  return unpack(stateFields(request, work, 'outcome', 'spentAt'))
 end

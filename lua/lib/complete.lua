@@ -1,4 +1,4 @@
---- @needs digits, replace, exceeded, notice
+--- @needs digits, compact, replace, exceeded, notice
 -- A create of this generation may be on its way for longer than the retention lasts. It would create the request once
 -- more, and nothing would tend it. Until that create would be refused as too old, the stream stays, empty and without
 -- its group: its last id says which generation it was. Only `create` reads that.
@@ -36,20 +36,16 @@ local function keepsMuch(request, state, results, kept)
 end
 
 -- The records of a request of which everything succeeded and little is kept, as text. Returns '' when there is more or
--- something else to tell: the reader reads the stream.
--- `records`: their text, if the caller knows it.
-local function fewResults(state, results, keeps, kept, retentionMs, records)
+-- something else to tell: the reader reads them.
+local function fewResults(state, results, keeps, kept, retentionMs)
   local bytes = tonumber(kept)
   if keeps ~= 'keep' or not bytes or bytes > TOLD_BYTES or state.succeeded < state.total or
     -- cure: results that expire soon are read
-    retentionMs < TOLD_FROM_MS then
+    tonumber(retentionMs) < TOLD_FROM_MS then
     return ''
   end
-  if records then
-    return records
-  end
-  local texts = {}
-  for _, record in ipairs(redis.call('XRANGE', results, '-', '+')) do
+  local c, texts = state.compact, {}
+  for _, record in ipairs(c and { { positionOf(c), c[RECORD] } } or redis.call('XRANGE', results, '-', '+')) do
     -- cure: a message brings no record of a failure
     if #record[2] ~= 2 or record[2][1] ~= 'ok' then
       return ''
@@ -59,40 +55,32 @@ local function fewResults(state, results, keeps, kept, retentionMs, records)
   return table.concat(texts)
 end
 
--- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
--- the outcome is written first, published second; what only served the running request goes last,
--- because no key may be touched after its delete. `also`, of a usual end: `fields` to write with it, how many bytes of
--- `results` ('keep' or not) are `kept` by then, and the text of all `records`, if that is known. Returns the outcome, or
--- nil.
-local function completeIfDone(request, state, at, channel, spent, also)
-  local ending = state.status == 'sealed' or state.status == 'cancelling'
-  if not ending or state.succeeded + state.failed + state.cancelled < state.total then
-    return nil
-  end
-  -- Each field costs a search in the state. At a usual end nothing has failed, and nothing ended it early.
-  local v = redis.call('HMGET', request, 'retentionMs', 'createUntil', 'createdAt', 'notify',
-    unpack(also and {} or { 'endReason', 'toleratedFailures', 'results', 'kept' }))
-  local retention, endReason = v[1], v[5]
-  local results = also and also.results or v[7]
-  local kept =
-    -- cure: a usual end tells what it keeps
-    also and also.kept or v[8]
-  local outcome = 'succeeded'
+local function outcomeOf(state, endReason, toleratedFailures)
   -- cure: the deadline is on the agenda, 3
   if endReason == 'deadline' or endReason == 'failures' then
-    outcome = 'failed'
+    return 'failed'
   -- A redrive of failed sub-requests does not undo what an earlier generation had cancelled.
   elseif state.status == 'cancelling' or
     -- cure: what an earlier generation cancelled stays cancelled
     state.cancelled > 0 then
-    outcome = 'cancelled'
-  elseif state.failed > 0 and exceeded(state, v[6]) then
-    outcome = 'failed'
+    return 'cancelled'
+  elseif state.failed > 0 and exceeded(state, toleratedFailures) then
+    return 'failed'
+  end
+  return 'succeeded'
+end
+
+-- Writes the end into the state, and when that expires. Returns for how long the records are kept.
+local function writeEnd(request, state, outcome, at, retentionMs, results, kept)
+  local c = state.compact
+  if c then
+    c[COMPLETED_AT], c[OUTCOME] = at, outcome
+    redis.call('SET', request, cmsgpack.pack(c), 'PX', retentionMs)
+    return retentionMs
   end
   -- cure: completion state before publish, 2
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', digits(at),
-    'granted', '0', 'out', '0', 'outBefore', '0', unpack(also and also.fields or {}))
-  local retentionMs = retention
+    'granted', '0', 'out', '0', 'outBefore', '0')
   if keepsMuch(request, state, results, kept) then
     state.spentAt = at + retentionMs
     -- cure: large keys are unlinked before they expire
@@ -100,23 +88,53 @@ local function completeIfDone(request, state, at, channel, spent, also)
     -- cure: large keys are unlinked before they expire, 2
     retentionMs = digits(retentionMs + SPENT_GRACE_MS)
   end
-  for _, key in ipairs(spent.kept) do
-    redis.call('PEXPIRE', key, retentionMs)
-  end
   redis.call('PEXPIRE', request, retentionMs)
-  local records = v[4] and fewResults(state, spent.kept[#spent.kept], results, kept, tonumber(retention),
-    also and also.records)
-  local notice = table.concat({ state.generation, outcome, digits(state.total), digits(state.succeeded),
-    digits(state.failed), digits(state.cancelled), endReason or '-' }, ' ')
-  publishNotice(notice, channel, v[4], records)
-  local createUntil, createdAt = tonumber(v[2]), tonumber(v[3])
-  local work, gone = spent.keys[1], spent.gone or spent.keys[#spent.keys]
+  return retentionMs
+end
+
+-- Removes what only served the running request.
+local function removeWork(state, at, spent, retentionMs, createdAt, createUntil)
+  local work, gone = spent.keys[1], spent.keys[#spent.keys]
   for i = 2, #spent.keys do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', spent.keys[i])
   end
-  if not rememberLife(work, state, at, tonumber(retention), createdAt, createUntil, gone) then
+  if not rememberLife(work, state, at, tonumber(retentionMs), tonumber(createdAt), tonumber(createUntil), gone) then
     redis.pcall('UNLINK', work)
+  end
+end
+
+-- The fields of the state that say how it ends.
+local function factsOf(request, state)
+  local c = state.compact
+  if c then
+    return digits(c[RETENTION_MS]), c[NOTIFY] ~= '' and c[NOTIFY], state.endReason, state.toleratedFailures, c[RESULTS], c[KEPT]
+  end
+  return unpack(redis.call('HMGET', request, 'retentionMs', 'notify', 'endReason', 'toleratedFailures', 'results', 'kept',
+    'createUntil', 'createdAt'))
+end
+
+-- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled: the outcome is written
+-- first, published second; what only served the running request goes last, because no key may be touched after its
+-- delete. `spent`: the keys that expire with the state (`kept`, the results last), and those that go (`keys`). Returns the
+-- outcome, or nil.
+local function completeIfDone(request, state, at, channel, spent)
+  local ending = state.status == 'sealed' or state.status == 'cancelling'
+  if not ending or state.succeeded + state.failed + state.cancelled < state.total then
+    return nil
+  end
+  local retentionMs, notify, endReason, toleratedFailures, results, kept, createUntil, createdAt = factsOf(request, state)
+  local outcome = outcomeOf(state, endReason, toleratedFailures)
+  local keptMs = writeEnd(request, state, outcome, at, retentionMs, results, kept)
+  for _, key in ipairs(spent.kept) do
+    redis.call('PEXPIRE', key, keptMs)
+  end
+  local records = notify and fewResults(state, spent.kept[#spent.kept], results, kept, retentionMs)
+  local notice = table.concat({ state.generation, outcome, digits(state.total), digits(state.succeeded),
+    digits(state.failed), digits(state.cancelled), endReason or '-' }, ' ')
+  publishNotice(notice, channel, notify, records)
+  if not state.compact then
+    removeWork(state, at, spent, retentionMs, createdAt, createUntil)
   end
   return outcome
 end

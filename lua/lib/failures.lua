@@ -1,4 +1,4 @@
---- @needs reported
+--- @needs reported, failed
 --- @host ARGV
 -- A failure and the return of a sub-request count only from the present owner of the entry, because XACK itself does
 -- not check whose entry it is. What leaves `tries` is collected and removed by the script in the end, as a key that
@@ -53,10 +53,8 @@ local function settleAsFailed(batch, state, id, index, failure, tried)
   for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':company', index .. ':checkpoint' }) do
     batch.tried[#batch.tried + 1] = field
   end
-  redis.call('HSET', batch.failed, index, failure, index .. ':payload', entry and entry[2][2] or '',
-    index .. ':runs', state.generation .. ' ' .. tried .. ' ' .. crashes)
+  noteFailed(batch.failed, state, index, failure, entry and entry[2][2] or '', tried, crashes)
   state.failed = state.failed + 1
-  state.kept = state.kept + #failure + (entry and #entry[2][2] or 0)
   batch.records[#batch.records + 1] = '!' .. index
   batch.records[#batch.records + 1] = tried
 end
@@ -86,12 +84,12 @@ local function giveBack(batch, state, id, cost)
   end
 end
 
--- Applies the failures and returns: the arguments from `first` on, four each. Those of a late call count as nothing.
+-- Applies the failures and returns: the arguments from `first` to `last`, four each. Those of a late call count as nothing.
 -- Returns whether any were applied.
 -- `costs`: of all outcomes, theirs behind those of so many `successes`.
-local function settleOthers(batch, state, first, costs, successes, late)
+local function settleOthers(batch, state, first, last, costs, successes, late)
   local gaveBack = false
-  for i = first, #ARGV, 4 do
+  for i = first, last, 4 do
     local index, kind, cost = ARGV[i], ARGV[i + 1], costs[successes + (i - first) / 4 + 1]
     local id = state.generation .. '-' .. index
     -- cure: op number in settle, failures

@@ -14,13 +14,13 @@ local function asText(found)
   return plain and table.concat(fresh, '\30') or fresh
 end
 
--- Reads new sub-requests, as `settle` answers them. Returns them, 1 when there are more that are long, else 0, and the
--- entry that was read last, if there may be more behind it.
+-- Reads new sub-requests, as `enter` and `settle` answer them. Returns them, how many there are, 1 when there are more that
+-- are long, else 0, and the entry that was read last, if there may be more behind it.
 local function readNew(work, worker, count, largest)
   if count <= 0 then
-    return '', 0
+    return '', 0, 0
   end
   local found, cut = readSome(work, worker, count, largest)
   local isDry = #found < count and not cut
-  return asText(found), cut and 1 or 0, not isDry and found[#found][1] or nil
+  return asText(found), #found, cut and 1 or 0, not isDry and found[#found][1] or nil
 end

@@ -18,9 +18,10 @@ export const isElsewhere = (queue: QueueCommands, of = ''): boolean =>
 
 /** The generation of a request that has not ended and belongs to this queue; 0: there is none. */
 async function unendedIn(queue: QueueCommands, request: RequestReads): Promise<number> {
-  const names = ['queue', 'status', 'generation'] as const;
-  const { queue: of, status, generation } = await request.fields(...names);
-  return !isElsewhere(queue, of) && hasNotEnded(status) ? Number(generation) : 0;
+  const { status, generation } = await request.fields('status', 'generation');
+  if (!hasNotEnded(status)) return 0;
+  const { queue: of } = await request.fields('queue');
+  return isElsewhere(queue, of) ? 0 : Number(generation);
 }
 
 /**

@@ -207,37 +207,32 @@ export const calls = {
       }
     },
   },
-  /** Turns tokens into permits: as many as the worker has free slots and the limit leaves. The call also reads the first sub-requests for these permits, at most about a mebibyte: a small request is then taken in one call. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so that a call that arrives twice or late grants nothing. The number is kept after the worker left. `answered` reveals a server that lost writes (lib/forgotten). */
+  /** Turns tokens into permits, for one worker and several requests: of each as many as it has free slots and the limit leaves. The call also reads the first sub-requests for these permits, at most about a mebibyte of each: a small request is then taken in one call. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so that a call that arrives twice or late grants nothing. The number is kept after the worker left. `answered` reveals a server that lost writes (lib/forgotten). */
   'enter': {
     keys: (k: {
-      /** state of the request */ readonly request: string;
-      /** its sub-requests */ readonly work: string;
-      /** delayed and returned sub-requests */ readonly due: string;
-    }): string[] => [k.request, k.work, k.due],
+      /** of each: its state, its sub-requests, those delayed and returned */ readonly requests: readonly { readonly request: string; readonly work: string; readonly due: string }[];
+    }): string[] => [...k.requests.flatMap((e) => [e.request, e.work, e.due])],
     args: (a: {
-      /** of the request */ readonly generation: number;
       /** boot id of the worker process */ readonly worker: string;
-      /** number of this call */ readonly op: number;
-      /** free slots */ readonly want: number;
       /** how long the permits last without a settle or renew */ readonly leaseMs: number;
       /** ' name name ' of the tasks that the worker serves, or '*' for all */ readonly tasks: string;
-      /** sub-requests that it may read here */ readonly most: number;
-      /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
-      /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
+      /** sub-requests of each that it may read here */ readonly most: number;
       /** how many it may read for each new permit beyond that, if it gets all that the limit allows and the request has no more */ readonly ahead: number;
       /** the same, also if it does not get all that the limit allows, where a sub-request fails only by its third crash: handlers are so short that these run before another worker could enter */ readonly quick: number;
-      /** one for each token that brought the worker here */ readonly epochs: readonly string[];
-    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, a.quick, ...a.epochs],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly quick: number; readonly compact: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
+      /** of each request · op: number of this call · want: free slots · awaited: how many of these are still in use, by handlers of other requests that end soon · answered: number of the worker's last call for the request that was answered; 0: none · epochs: one for each token that brought the worker here */ readonly entering: readonly { readonly generation: number; readonly op: number; readonly want: number; readonly awaited: number; readonly answered: number; readonly epochs: string; }[];
+    }): Argument[] => [a.worker, a.leaseMs, a.tasks, a.most, a.ahead, a.quick, ...a.entering.flatMap((e) => [e.generation, e.op, e.want, e.awaited, e.answered, e.epochs])],
+    reply(all: readonly unknown[]): readonly (
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly quick: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: unknown; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
-    {
-      switch (r[0]) {
+    )[] {
+      return all.map((one) => {
+        const r = one as readonly unknown[];
+        switch (r[0]) {
         case 'ok': {
           const numbers = numbersIn(r[1]);
-          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, quick: numbers[8] as number, compact: numbers[9] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, quick: numbers[8] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: r[6] as unknown };
         }
         case 'unserved':
           return { verdict: 'unserved', task: textIn(r[1]), priority: textIn(r[2]) };
@@ -247,32 +242,8 @@ export const calls = {
           return { verdict: 'gone' };
         default:
           throw unknownReply(r);
-      }
-    },
-  },
-  /** Enters compact requests (lib/compact), several in one call: each with one token, for a worker that has no permits of it. `enter` does the same to one request of any form. */
-  'enter-compact': {
-    keys: (k: {
-      /** state of each */ readonly requests: readonly string[];
-    }): string[] => [...k.requests],
-    args: (a: {
-      /** boot id of the worker process */ readonly worker: string;
-      /** this and the next four: as in `enter` */ readonly leaseMs: number;
-      readonly tasks: string;
-      readonly most: number;
-      readonly ahead: number;
-      readonly quick: number;
-      /** of each */ readonly entering: readonly { readonly generation: number; readonly op: number; readonly want: number; readonly epoch: number }[];
-    }): Argument[] => [a.worker, a.leaseMs, a.tasks, a.most, a.ahead, a.quick, ...a.entering.flatMap((e) => [e.generation, e.op, e.want, e.epoch])],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'entered'; readonly ends: number; readonly entered: readonly string[]; }
-    {
-      switch (r[0]) {
-        case 'entered':
-          return { verdict: 'entered', ends: Number(r[1]), entered: r[2] as readonly string[] };
-        default:
-          throw unknownReply(r);
-      }
+        }
+      });
     },
   },
   /** Returns the tokens of a request that a worker left and takes the next ones, in one call. */
@@ -329,7 +300,7 @@ export const calls = {
       /** how long an ended id is remembered */ readonly historyMs: number;
       /** how many are remembered, and some more */ readonly historyMax: number;
       /** which lists are among the keys, as an earlier call answered them, or '' */ readonly named: string;
-      /** up to 200 outcome: 'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten · spentAt: server time at which to unlink what it keeps; 0: it goes by itself */ readonly ends: readonly { readonly id: string; readonly generation: number; readonly outcome: string; readonly spentAt: number }[];
+      /** up to 200 outcome: 'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten · spentAt: server time at which to unlink what it keeps; 0: it goes by itself */ readonly ends: readonly { readonly id: string; readonly generation: number; readonly outcome: string; readonly spentAt: number; }[];
     }): Argument[] => [a.historyMs, a.historyMax, a.named, ...a.ends.flatMap((e) => [e.id, e.generation, e.outcome, e.spentAt])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'done'; readonly finished: number; readonly left: string; }
@@ -805,23 +776,26 @@ export const calls = {
       }
     },
   },
-  /** Reads fields of the state of a request, whichever form it has (lib/compact). */
+  /** Reads fields of the state of several requests, whichever form each has (lib/compact). */
   'read-state': {
     keys: (k: {
-      /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
+      /** state of each */ readonly requests: readonly string[];
+    }): string[] => [...k.requests],
     args: (a: {
       /** which */ readonly fields: readonly string[];
     }): Argument[] => [...a.fields],
-    reply(r: readonly unknown[]):
+    reply(all: readonly unknown[]): readonly (
       | { readonly verdict: 'read'; readonly values: readonly string[]; }
-    {
-      switch (r[0]) {
+    )[] {
+      return all.map((one) => {
+        const r = one as readonly unknown[];
+        switch (r[0]) {
         case 'read':
           return { verdict: 'read', values: r.slice(1) as string[] };
         default:
           throw unknownReply(r);
-      }
+        }
+      });
     },
   },
   /** Opens the next generation of a request that is complete, in which failed sub-requests run again. It is open under a producer lease, like a request whose items are still coming: `run-again` moves them in, and `seal` or the end of the lease closes it. What succeeded stays, and so do its results. Nothing is opened when none of the failures that were found is there any more, as somebody else has redriven them since. */
@@ -1109,41 +1083,24 @@ export const calls = {
       }
     },
   },
-  /** Settles what a worker finished of one request: counts the outcomes, keeps or returns permits, reads new sub-requests for the permits that are left, and completes the request after its last outcome. The hot script. At most 1,000 outcomes a call. The successes come first: the entry of each, and all their results in one text, as they are recorded. Then come all others, four arguments each: index, kind, value, number.   'f' failure   value: error                       number: delayMs before the next attempt, if one is left;                                                            -1: there is to be none   'b' returned  read or started, but not finished  value, number: unused `keep` is the number of permits that the worker wants to keep. It is absolute, so that a call that arrives twice frees nothing twice, and never below `running`, the number of handlers that still run. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending. Of a call that arrives after a later one only the successes count, and it reads nothing. A worker that has had permits without a gap since it read an entry still owns it: entries are taken only from workers without a permit. `grantNo` names the grant under which the successes were read. If it is the present one, they are acknowledged together. Otherwise each is asked for on its own. So it is once a worker without a permit has succeeded with an entry that another worker owned by then, and after this server lost writes of which a worker had received the reply (`contested`). Asked for on its own, a success does not count if only another worker has read the entry: the server lost the read, and perhaps the append, so that the entry is another item. */
+  /** Settles what a worker finished, of several requests: of each it counts the outcomes, keeps or returns permits, reads new sub-requests for the permits that are left, and completes the request after its last outcome. The hot script. At most 1,000 outcomes a request. The successes come first: the entry of each, and all their results in one text, as they are recorded. Then come all others, four arguments each: index, kind, value, number.   'f' failure   value: error                       number: delayMs before the next attempt, if one is left;                                                            -1: there is to be none   'b' returned  read or started, but not finished  value, number: unused `keep` is the number of permits that the worker wants to keep. It is absolute, so that a call that arrives twice frees nothing twice, and never below `running`, the number of handlers that still run. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending. Of a call that arrives after a later one only the successes count, and it reads nothing. A worker that has had permits without a gap since it read an entry still owns it: entries are taken only from workers without a permit. `grantNo` names the grant under which the successes were read. If it is the present one, they are acknowledged together. Otherwise each is asked for on its own. So it is once a worker without a permit has succeeded with an entry that another worker owned by then, and after this server lost writes of which a worker had received the reply (`contested`). Asked for on its own, a success does not count if only another worker has read the entry: the server lost the read, and perhaps the append, so that the entry is another item. */
   'settle': {
     keys: (k: {
-      /** state of the request */ readonly request: string;
-      /** its sub-requests */ readonly work: string;
-      /** delayed and returned sub-requests */ readonly due: string;
-      /** index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker */ readonly tries: string;
-      /** index -> what its handler last reported */ readonly progress: string;
-      /** index -> error; 'index:payload' -> payload */ readonly failed: string;
-      /** outcomes in the order of settling: ok, results or !index, attempts */ readonly results: string;
-    }): string[] => [k.request, k.work, k.due, k.tries, k.progress, k.failed, k.results],
+      /** of each request: its state · its sub-requests · those delayed and returned · index -> failed attempts, 'index:crashes' -> crashes, 'index:alone' -> worker · index -> what its handler last reported · index -> error, 'index:payload' -> payload · outcomes in the order of settling: ok, results or !index, attempts */ readonly requests: readonly { readonly request: string; readonly work: string; readonly due: string; readonly tries: string; readonly progress: string; readonly failed: string; readonly results: string }[];
+    }): string[] => [...k.requests.flatMap((e) => [e.request, e.work, e.due, e.tries, e.progress, e.failed, e.results])],
     args: (a: {
-      /** of the request */ readonly generation: number;
       /** boot id of the worker process */ readonly worker: string;
-      /** number of this call; '' when none of this worker can come late */ readonly op?: number | undefined;
       /** how long the permits last from here */ readonly leaseMs: number;
-      /** permits to keep */ readonly keep: number;
-      /** handlers still running */ readonly running: number;
-      /** shard channel of the request */ readonly channel: string;
-      /** how many there are */ readonly successes: number;
-      /** number of the grant under which they were read, from enter; '' when unsure */ readonly grantNo: string;
-      /** greatest index among all outcomes; -1: there are none */ readonly newest: number;
-      /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: Argument;
-      /** cost of each outcome, in their order, as a JSON array (lib/cost) */ readonly costs: string;
-      /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them; without a permit none are read */ readonly read: number;
-      /** how many of these may have no permit: the worker starts each when a handler has ended */ readonly ahead: number;
-      /** number of this worker's last call for the request that was answered; 0: none */ readonly answered: number;
-      /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];
-    }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.costs, a.read, a.ahead, a.answered, ...a.outcomes],
-    reply(r: readonly unknown[]):
+      /** of each request op: number of this call; '' when none of this worker can come late · keep: permits to keep · running: handlers still running · channel: its shard channel · successes: how many there are · grantNo: number of the grant under which they were read, from enter; '' when unsure · newest: greatest index among all outcomes; -1: there are none · values: RS, index, space, result of each success, in their order; '' when none are kept · costs: of each outcome, in their order, as a JSON array (lib/cost) · read: sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them; without a permit none are read · ahead: how many of these may have no permit: the worker starts each when a handler has ended · answered: number of this worker's last call for the request that was answered; 0: none · outcomes: one for each success, then four for each other */ readonly settling: readonly { readonly generation: number; readonly op?: number | undefined; readonly keep: number; readonly running: number; readonly channel: string; readonly successes: number; readonly grantNo: string; readonly newest: number; readonly values: Argument; readonly costs: string; readonly read: number; readonly ahead: number; readonly answered: number; readonly outcomes: readonly Argument[]; }[];
+    }): Argument[] => [a.worker, a.leaseMs, ...a.settling.flatMap((e) => [e.generation, e.op ?? '', e.keep, e.running, e.channel, e.successes, e.grantNo, e.newest, e.values, e.costs, e.read, e.ahead, e.answered, e.outcomes.length, ...e.outcomes])],
+    reply(all: readonly unknown[]): readonly (
       | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly cut: number; readonly share: number; readonly live: number; readonly granted: number; readonly left: number; readonly priority: string; readonly entries: unknown; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
-    {
-      switch (r[0]) {
+    )[] {
+      return all.map((one) => {
+        const r = one as readonly unknown[];
+        switch (r[0]) {
         case 'ok': {
           const numbers = numbersIn(r[1]);
           return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, nextDue: numbers[4] as number, cancelling: numbers[5] as number, cut: numbers[6] as number, share: numbers[7] as number, live: numbers[8] as number, granted: numbers[9] as number, left: numbers[10] as number, priority: textIn(r[2]), entries: r[3] as unknown };
@@ -1154,45 +1111,8 @@ export const calls = {
           return { verdict: 'gone' };
         default:
           throw unknownReply(r);
-      }
-    },
-  },
-  /** Completes compact requests (lib/compact) of one queue, several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once. If asked to, it removes them from the queue side as `finish` does: where requests are compact, one server has both sides. */
-  'settle-compact': {
-    keys: (k: {
-      /** this and the next 13: as in `finish` */ readonly open: string;
-      readonly agenda: string;
-      readonly wait: string;
-      readonly marks: string;
-      readonly parked: string;
-      readonly parkedByTask: string;
-      readonly pushed: string;
-      readonly counters: string;
-      readonly history: string;
-      readonly errors: string;
-      readonly workers: string;
-      readonly workerInfo: string;
-      readonly series: string;
-      readonly spent: string;
-      /** of each request: its state, and its results; then the token lists and lanes that `named` names */ readonly others: readonly string[];
-    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.series, k.spent, ...k.others],
-    args: (a: {
-      /** boot id of the worker process */ readonly worker: string;
-      /** 1: those that are complete are finished, too · 0: `finish` is called for each */ readonly finishes: number;
-      /** this and the next two: as in `finish` */ readonly historyMs: number;
-      readonly historyMax: number;
-      readonly named: string;
-      /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly costs: string; readonly channel: string }[];
-    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.costs, e.channel])],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; }
-    {
-      switch (r[0]) {
-        case 'settled':
-          return { verdict: 'settled', left: textIn(r[1]), complete: numbersIn(r[2]) };
-        default:
-          throw unknownReply(r);
-      }
+        }
+      });
     },
   },
   /** Whether a worker should leave a request for another one: for one of a higher priority at once, for one of the same priority when its turn is over. A request has at most about 32 tokens outstanding, so 33 tokens at the end where they are popped decide. One that is expedited makes way for a higher priority, and for one of its own that was due before it. */
@@ -1422,7 +1342,7 @@ export const calls = {
       /** of this call */ readonly number: number;
       /** how long the caller is remembered */ readonly rememberMs: number;
       /** shard channel of those who wait for something to be due */ readonly channel: string;
-      /**  token: of the caller's own lease, or '' · time: or '+ms' · payload: or '' */ readonly entries: readonly { readonly key: string; readonly token: string; readonly time: Argument; readonly payload: string }[];
+      /**  token: of the caller's own lease, or '' · time: or '+ms' · payload: or '' */ readonly entries: readonly { readonly key: string; readonly token: string; readonly time: Argument; readonly payload: string; }[];
     }): Argument[] => [a.number, a.rememberMs, a.channel, ...a.entries.flatMap((e) => [e.key, e.token, e.time, e.payload])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'put'; }
@@ -1453,7 +1373,7 @@ export const calls = {
       /** how long the caller is remembered */ readonly rememberMs: number;
       /** shard channel of those who wait for something to be due */ readonly channel: string;
       /** how many of the discarded are kept; the oldest go */ readonly keepFailures: number;
-      /**  done: the key goes, or is due at the time to which it was moved meanwhile retry: it is due at value (a time, or '+ms') with one failure more, or as it was put meanwhile back: it is due at its own time, as if it had not been taken discard: it goes to the failures, with value as its message keep: the lease ends value ms from now remove: removes the key, whichever taker has it; with token '' */ readonly outcomes: readonly { readonly key: string; readonly token: string; readonly verb: string; readonly value: Argument }[];
+      /**  done: the key goes, or is due at the time to which it was moved meanwhile retry: it is due at value (a time, or '+ms') with one failure more, or as it was put meanwhile back: it is due at its own time, as if it had not been taken discard: it goes to the failures, with value as its message keep: the lease ends value ms from now remove: removes the key, whichever taker has it; with token '' */ readonly outcomes: readonly { readonly key: string; readonly token: string; readonly verb: string; readonly value: Argument; }[];
     }): Argument[] => [a.number, a.rememberMs, a.channel, a.keepFailures, ...a.outcomes.flatMap((e) => [e.key, e.token, e.verb, e.value])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'settled'; readonly verdicts: readonly string[]; }

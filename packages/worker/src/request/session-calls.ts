@@ -12,21 +12,6 @@ import type { Shard } from '../fetch/shard.js';
 import { mostAtEnter } from '../shared/read-at-enter.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 
-/** What the settle of a compact request answers. */
-const COMPLETED = {
-  settled: { verdict: 'complete', outcome: 'succeeded', spentAt: undefined },
-  ...{ entries: [], unsure: false },
-} as const;
-
-/** Whether each of `total` sub-requests has succeeded. */
-function areAll(outcomes: readonly Outcome[], total: number): boolean {
-  if (outcomes.length !== total) return false;
-  return (
-    outcomes.every(({ kind }) => kind === 's') &&
-    new Set(outcomes.map(({ entry }) => entry)).size === total
-  );
-}
-
 /** What `settle` answers. */
 export type SettleReply = Awaited<ReturnType<SessionCalls['settle']>>['settled'];
 
@@ -46,10 +31,6 @@ export class SessionCalls {
   readonly #commands: WorkerCommands;
   /** Number of the last call that was answered: a server that does not know this number lost writes. */
   #answered = 0;
-  /** How many sub-requests it has if the server has all of it in its compact form; 0: it has not. */
-  #compact = 0;
-  /** Whether the call that completed it has also removed it from the queue side. */
-  #isFinished = false;
   /** Epoch of the connection when an enter or a settle was sent last. */
   #epoch = 0;
 
@@ -94,9 +75,6 @@ export class SessionCalls {
     };
     const entered = await this.#insist(() => this.#commands.enter(args));
     this.#answered = op;
-    this.#isFinished = false;
-    const isCompact = entered.verdict === 'ok' && entered.compact === 1;
-    this.#compact = isCompact ? entered.entries.length : 0;
     return entered;
   }
 
@@ -134,28 +112,15 @@ export class SessionCalls {
     const answered = this.#answered;
     const numbers = { op, grantNo, leaseMs, keep, running, read, ahead, answered };
     this.#epoch = this.#context.connection.epoch;
-    const compact = this.#compact > 0 && grantNo !== '' && areAll(outcomes, this.#compact);
-    this.#compact = 0;
-    const reply = await this.#insist(async () => {
-      const end = compact ? await this.#settleCompact(grantNo, outcomes) : undefined;
-      this.#isFinished = end === 'finished';
-      if (end) return COMPLETED;
-      return this.#commands.settle(this.#generation, worker, numbers, outcomes);
-    });
+    const reply = await this.#insist(() =>
+      this.#commands.settle(this.#generation, worker, numbers, outcomes),
+    );
     this.#answered = op;
     return reply;
   }
 
-  #settleCompact(grantNo: string, outcomes: readonly Outcome[]) {
-    const { id } = this.#context;
-    const { queue } = this.#shard;
-    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes);
-  }
-
   /** Extends the lease and stores what the handlers reported. Sent once: the next renewal repeats it. */
   renew(reports: readonly (number | string)[]) {
-    // It makes the usual form of the request.
-    this.#compact = 0;
     const { id: worker, leaseMs } = this.#context;
     return this.#commands.renew(this.#generation, worker, leaseMs, reports);
   }
@@ -211,7 +176,6 @@ export class SessionCalls {
 
   /** The request is complete, as the last enter or settle answered. Nobody waits for it. */
   complete(complete: Complete): void {
-    if (this.#isFinished) return;
     const epoch = this.#epoch;
     const ended = { generation: this.#generation, ...complete };
     this.#context.later(this.#id, () =>

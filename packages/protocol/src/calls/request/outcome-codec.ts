@@ -66,7 +66,7 @@ export const SEPARATOR = '\x1e';
 export function reportOf(
   all: readonly Outcome[],
   cut: number,
-): Pick<Arguments<'settle'>, 'successes' | 'newest' | 'values' | 'costs' | 'outcomes'> {
+): Pick<Arguments<'settle'>['settling'][number], 'successes' | 'newest' | 'values' | 'costs' | 'outcomes'> {
   const outcomes: Argument[] = [];
   const costs: string[] = [];
   let newest = -1;
@@ -141,8 +141,8 @@ export function entriesOf(reply: unknown): Entry[] {
   return (rows ?? []).map(([entry, [, payload = '']]) => fresh({ entry, payload }));
 }
 
-/** Parses the entries in a reply of `settle`: one text, or a list when a payload contains the separator. */
-export function settledEntries(brought: unknown): Entry[] {
+/** Parses the entries in a reply of `enter` or `settle`: one text, or a list when a payload contains the separator. */
+export function entriesIn(brought: unknown): Entry[] {
   const text = typeof brought === 'string' && brought !== '';
   const flat: readonly string[] = text
     ? brought.split(SEPARATOR)

@@ -1,6 +1,6 @@
 import type { RequestKeys } from '../../contract/keys.js';
 import type { Client } from '../../redis/client.js';
-import { run } from '../../scripts/run-script.js';
+import { requestCalls } from './request-calls.js';
 
 /** The most fields of one call: a function of Lua takes some thousand arguments. */
 const FIELDS = 1_000;
@@ -17,7 +17,7 @@ export async function readFields<Name extends string>(
   const values: string[] = [];
   for (let from = 0; from < names.length; from += FIELDS) {
     const fields = names.slice(from, from + FIELDS);
-    values.push(...(await run(client, 'read-state', keys, { fields })).values);
+    values.push(...(await requestCalls(client).read({ keys, fields })));
   }
   return Object.fromEntries(names.map((name, i) => [name, values[i] ?? ''])) as Record<
     Name,

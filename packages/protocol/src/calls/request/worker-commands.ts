@@ -3,31 +3,22 @@ import { indexOf } from '../../contract/keys.js';
 import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
 import { isGone, redisError } from '../../redis/redis-error.js';
-import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
-import {
-  type CompactEnd,
-  compactCalls,
-  type Entered,
-  type Entering,
-  type QueueToClear,
-} from './compact-calls.js';
-import {
-  type Entry,
-  entriesOf,
-  fresh,
-  type Outcome,
-  reportOf,
-  settledEntries,
-} from './outcome-codec.js';
+import { type Reply, run } from '../../scripts/run-script.js';
+import { type Entry, entriesOf, type Outcome, reportOf, entriesIn } from './outcome-codec.js';
 import type { Complete, Gone } from './request-outcome.js';
 import { RequestReads } from './request-reads.js';
+import { type EnterReply, type SettleReply, requestCalls } from './request-calls.js';
 
-/** The longest results of a compact request, in bytes (lua/lib/compact-settle.lua). */
-const COMPACT_RESULTS = 65_536;
+type EnteredOk = Extract<EnterReply, { readonly verdict: 'ok' }>;
+type SettledOk = Extract<SettleReply, { readonly verdict: 'ok' }>;
 
-export type { Entered } from './compact-calls.js';
-
-type SettledOk = Extract<Reply<'settle'>, { readonly verdict: 'ok' }>;
+/** What `enter` answers when it grants permits. */
+export interface Entered extends Placed<Omit<EnteredOk, 'entries' | 'live'>> {
+  /** Whether somebody follows the results. */
+  readonly live: boolean;
+  /** The first sub-requests for the granted permits. */
+  readonly entries: readonly Entry[];
+}
 
 export interface Settled
   extends Placed<Omit<SettledOk, 'cancelling' | 'entries' | 'cut' | 'live'>> {
@@ -39,9 +30,21 @@ export interface Settled
   readonly live: boolean;
 }
 
-type Counts = 'most' | 'awaited' | 'answered' | 'ahead' | 'quick';
-export type EnterArguments = Omit<Arguments<'enter'>, Counts> &
-  Partial<Pick<Arguments<'enter'>, Counts>>;
+/** What `enter` is asked for; `epochs`: of the tokens. */
+export interface EnterArguments {
+  readonly generation: number;
+  readonly worker: string;
+  readonly op: number;
+  readonly want: number;
+  readonly leaseMs: number;
+  readonly tasks: string;
+  readonly epochs: readonly string[];
+  readonly most?: number;
+  readonly awaited?: number;
+  readonly answered?: number;
+  readonly ahead?: number;
+  readonly quick?: number;
+}
 
 /**
  * What a worker does to a request: it turns tokens into permits, takes sub-requests and settles them. Hash slot of
@@ -56,53 +59,17 @@ export class WorkerCommands extends RequestReads {
    */
   async enter(
     args: EnterArguments,
-  ): Promise<Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone> {
+  ): Promise<Entered | Placed<Extract<EnterReply, { verdict: 'unserved' }>> | Complete | Gone> {
+    const { generation, worker, op, want, leaseMs, tasks, epochs } = args;
     const { most = 0, awaited = 0, answered = 0, ahead = 0, quick = 0 } = args;
-    const all = { ...args, most, awaited, answered, ahead, quick };
-    const compact = compactCalls(this.connection);
-    const isFirst = answered === 0 && args.epochs.length === 1;
-    if (compact.areUsual && isFirst) {
-      const entered = await compact.enter(enteringOf(this.keys.request, all));
-      if (entered) return entered;
-    }
-    const reply = await run(this.connection.client, 'enter', this.keys, all);
+    const reply = await requestCalls(this.connection.client).enter({
+      keys: this.keys,
+      common: { worker, leaseMs, tasks, most, ahead, quick },
+      entering: { generation, op, want, awaited, answered, epochs: epochs.join(' ') },
+    });
     if (reply.verdict === 'unserved') return placed(reply);
     if (reply.verdict !== 'ok') return reply;
-    if (isFirst) compact.areUsual = reply.compact === 1;
-    return { ...placed(reply), live: reply.live === 1, entries: reply.entries.map(fresh) };
-  }
-
-  /**
-   * Completes a request that one enter read as a whole (`compact`) with the successes of all its sub-requests, and may
-   * remove it from its queue. Returns undefined when nothing was done: then `settle` has to be called.
-   */
-  settleCompact(
-    queue: QueueToClear,
-    generation: number,
-    worker: string,
-    grantNo: string,
-    outcomes: readonly Outcome[],
-  ): Promise<CompactEnd | undefined> {
-    const { successes, values, costs } = reportOf(outcomes, String(generation).length + 1);
-    // It would be refused, and sent once more.
-    if ((values as string | Buffer).length > COMPACT_RESULTS) return Promise.resolve(undefined);
-    const { id, request, results, channel } = this.keys;
-    const settling = {
-      id,
-      generation,
-      grantNo: Number(grantNo),
-      successes,
-      values,
-      costs,
-      channel,
-    };
-    const keys = { request, results };
-    return compactCalls(this.connection).settle({
-      queue,
-      worker,
-      keys,
-      settling,
-    });
+    return { ...placed(reply), live: reply.live === 1, entries: entriesIn(reply.entries) };
   }
 
   /** Reads up to `count` sub-requests that no worker has read, by a plain command. Workers use `enter` and `settle`. */
@@ -197,24 +164,26 @@ export class WorkerCommands extends RequestReads {
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[]; unsure: boolean }> {
     const { channel } = this.keys;
     const report = reportOf(outcomes, String(generation).length + 1);
-    // By name: V8 takes about 1 µs for each new property behind a spread (docs/decisions/0048-client-cpu.md).
-    const reply = await run(this.connection.client, 'settle', this.keys, {
-      generation,
-      worker,
-      op,
-      leaseMs,
-      keep,
-      running,
-      channel,
-      grantNo,
-      read,
-      ahead,
-      answered,
-      successes: report.successes,
-      newest: report.newest,
-      values: report.values,
-      costs: report.costs,
-      outcomes: report.outcomes,
+    const reply = await requestCalls(this.connection.client).settle({
+      keys: this.keys,
+      common: { worker, leaseMs },
+      // By name: V8 takes about 1 µs for each new property behind a spread (docs/decisions/0048-client-cpu.md).
+      settling: {
+        generation,
+        op,
+        keep,
+        running,
+        channel,
+        grantNo,
+        read,
+        ahead,
+        answered,
+        successes: report.successes,
+        newest: report.newest,
+        values: report.values,
+        costs: report.costs,
+        outcomes: report.outcomes,
+      },
     });
     if (reply.verdict !== 'ok') return { settled: reply, entries: [], unsure: false };
     const { cancelling, cut, live, entries } = reply;
@@ -224,7 +193,7 @@ export class WorkerCommands extends RequestReads {
       cut: cut === 1,
       live: live === 1,
     };
-    return { settled, entries: settledEntries(entries), unsure: entries === -1 };
+    return { settled, entries: entriesIn(entries), unsure: entries === -1 };
   }
 
   /**
@@ -251,13 +220,4 @@ export class WorkerCommands extends RequestReads {
     const args = { generation, worker, cause: JSON.stringify(cause), dead: dead ? 1 : 0 };
     return (await run(this.connection.client, 'cause', this.keys, args)).verdict;
   }
-}
-
-function enteringOf(request: string, args: Arguments<'enter'>): Entering {
-  const { worker, leaseMs, tasks, most, ahead, quick, generation, op, want, epochs } = args;
-  return {
-    request,
-    common: { worker, leaseMs, tasks, most, ahead, quick },
-    entering: { generation, op, want, epoch: Number(epochs[0]) },
-  };
 }

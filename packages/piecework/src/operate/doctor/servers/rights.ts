@@ -42,10 +42,8 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
     ...TICK,
     ...([
       'enter',
-      'enter-compact',
       'take',
       'settle',
-      'settle-compact',
       'renew',
       'run-alone',
       'pending',
