@@ -37,8 +37,8 @@
 
 local worker, leaseMs, tasks, most, ahead, quick =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), countOf(ARGV[5]), tonumber(ARGV[6])
-local entering = { unpack(ARGV, 7) }
-local ends = now() + leaseMs
+local requests, entering = KEYS, { unpack(ARGV, 7) }
+local enteredAt = now()
 
 local function isServed(task)
   return tasks == '*' or task ~= '' and tasks:find(' ' .. task .. ' ', 1, true)
@@ -52,10 +52,10 @@ local function replyOfCompact(request, generation, op, want, epochs)
   if not epoch or not isCompact(request) then
     return nil
   end
-  local grant, c = enterCompact(request, generation, worker, tonumber(op), want, ends, tonumber(leaseMs), isServed, most,
+  local grant, c = enterCompact(request, generation, worker, tonumber(op), want, enteredAt, tonumber(leaseMs), isServed, most,
     ahead, quick, epoch)
   local reply = grant and {
-    'ok', table.concat({ digits(grant), '0', digits(c[EPOCH]), '0', c[ATTEMPTS], digits(ends), '0', '0', digits(quick) }, ' '),
+    'ok', table.concat({ digits(grant), '0', digits(c[EPOCH]), '0', c[ATTEMPTS], digits(c[LEASE_ENDS]), '0', '0', digits(quick) }, ' '),
     c[PRIORITY], c[TASK], op, c[POLICY], entriesOfCompact(c),
   }
   return reply
@@ -155,7 +155,7 @@ local function replyTo(request, work, due, generation, op, want, awaited, answer
     local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
     if count > 0 and books.dueNow == 0 then
       local found
-      found, entries = readNew(work, worker, count, largest)
+      entries, found = readNew(work, worker, count, largest)
       books.unread, books.ready, books.inFlight = books.unread - found, books.ready - found, books.inFlight + found
     end
     ready = books.ready
@@ -173,7 +173,7 @@ end
 local replies = {}
 for i = 1, #entering / 6 do
   local generation, op, want, awaited, answered, epochs = unpack(entering, 6 * i - 5, 6 * i)
-  replies[i] = replyTo(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], generation, op, countOf(want), countOf(awaited),
+  replies[i] = replyTo(requests[3 * i - 2], requests[3 * i - 1], requests[3 * i], generation, op, countOf(want), countOf(awaited),
     countOf(answered), epochs)
 end
 return replies

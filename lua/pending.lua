@@ -23,7 +23,7 @@ local worker, from, count, leastMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3
 
 -- Of a compact request one worker has all, or nobody has any.
 local function ofCompact(c)
-  local total, holder, leaseEnds, leaseMs, completedAt = c[TOTAL], c[WORKER], c[LEASE_ENDS], c[LEASE_MS], c[COMPLETED_AT]
+  local total, holder, completedAt = c[TOTAL], c[WORKER], c[COMPLETED_AT]
   if completedAt > 0 then
     return { 'gone' }
   elseif holder == '' or worker ~= '' and holder ~= worker then
@@ -31,7 +31,7 @@ local function ofCompact(c)
   elseif worker == '' then
     return { 'ok', { holder, digits(total) } }
   end
-  local reply, forMs = { 'ok', {} }, math.max(0, now() + leaseMs - leaseEnds)
+  local reply, forMs = { 'ok', {} }, math.max(0, now() - c[ENTERED_AT])
   for index = from, math.min(total, from + count) - 1 do
     if forMs >= leastMs then
       reply[#reply + 1], reply[#reply + 2] = c[GENERATION] .. '-' .. digits(index), forMs

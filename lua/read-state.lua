@@ -11,7 +11,7 @@
 
 --- @include now, digits, compact
 
-local fields = ARGV
+local requests, fields = KEYS, ARGV
 
 local function replyTo(request)
   local values
@@ -27,7 +27,7 @@ local function replyTo(request)
 end
 
 local replies = {}
-for i, request in ipairs(KEYS) do
+for i, request in ipairs(requests) do
   replies[i] = replyTo(request)
 end
 return replies

@@ -56,26 +56,27 @@
 
 --- @include now, digits, compact, record-id, cost, failed, exceeded, replace, notice, complete, compact-settle
 
-local worker, leaseMs = ARGV[1], tonumber(ARGV[2])
+local requests, worker, leaseMs, settling = KEYS, ARGV[1], tonumber(ARGV[2]), ARGV
 local opField, permitsField = 'op:' .. worker, 'permits:' .. worker
 local at = now()
 
 -- Settles what is named for one request, whose keys follow the first `k`, and what is named of it the first `i` arguments:
 -- 13 values, the number of its outcomes, and these, from `first` to `last`. Returns the reply.
 local function replyTo(k, i, first, last)
-  local request, failed, results = KEYS[k + 1], KEYS[k + 6], KEYS[k + 7]
-  local generation, channel, grantNo, values = ARGV[i + 1], ARGV[i + 5], ARGV[i + 7], ARGV[i + 9]
-  local successes, costs = countOf(ARGV[i + 6]), cjson.decode(ARGV[i + 10])
+  local request, failed, results = requests[k + 1], requests[k + 6], requests[k + 7]
+  local generation, channel, grantNo, values = settling[i + 1], settling[i + 5], settling[i + 7], settling[i + 9]
+  local successes, costs = countOf(settling[i + 6]), cjson.decode(settling[i + 10])
   if isCompact(request) then
-    local outcome = settleCompact(request, failed, generation, worker, grantNo, successes, values, costs, channel, at,
-      first, last)
+    local outcome = settleCompact(request, failed, generation, worker, successes, values, costs, channel, at, first,
+      last)
     if outcome then
       return { 'complete', outcome }
     end
   end
-  local work, due, tries, progress = KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
-  local op, keep, running, newest = tonumber(ARGV[i + 2]), countOf(ARGV[i + 3]), countOf(ARGV[i + 4]), countOf(ARGV[i + 8])
-  local read, ahead, answered = countOf(ARGV[i + 11]), countOf(ARGV[i + 12]), countOf(ARGV[i + 13])
+  local work, due, tries, progress = requests[k + 2], requests[k + 3], requests[k + 4], requests[k + 5]
+  local op, keep, running = tonumber(settling[i + 2]), countOf(settling[i + 3]), countOf(settling[i + 4])
+  local newest = countOf(settling[i + 8])
+  local read, ahead, answered = countOf(settling[i + 11]), countOf(settling[i + 12]), countOf(settling[i + 13])
 
   --- @include state, forgotten, last-read, books, share, read-some, read-new, usual, live
 
@@ -201,8 +202,8 @@ local function replyTo(k, i, first, last)
 end
 
 local replies, i = {}, 2
-while i < #ARGV do
-  local k, last = 7 * #replies, i + 14 + ARGV[i + 14]
+while i < #settling do
+  local k, last = 7 * #replies, i + 14 + settling[i + 14]
   replies[#replies + 1] = replyTo(k, i, i + 15, last)
   i = last
 end

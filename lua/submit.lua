@@ -162,7 +162,7 @@ local function writeCompact(new, at, out, fields, value)
   end
   local c = {
     '', 0, out, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
-    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0, 0, '', {},
+    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0, 0, '', {}, 0,
   }
   local written = {}
   for i, one in ipairs(new) do
@@ -176,7 +176,6 @@ end
 
 -- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
 -- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).
--- Replies join the parts of a compact request by RS (U+001E).
 local function mayBeCompact(value)
   for _, name in ipairs(PLACED) do
     if not value[name] then
@@ -187,9 +186,7 @@ local function mayBeCompact(value)
     -- cure: where few crashes are allowed a request is not compact
     (tonumber(value.maxCrashes) or 0) > 2 and
     -- cure: a generation is remembered until its create is too old, of a compact request
-    tonumber(value.retentionMs) > windowMs + 1000 and
-    -- cure: what separates the parts of a reply is in none of them
-    not value.task:find('\30', 1, true)
+    tonumber(value.retentionMs) > windowMs + 1000
 end
 
 -- Up to how many sub-requests, and bytes of them, a request is compact.

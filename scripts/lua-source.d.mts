@@ -20,6 +20,8 @@ export interface Header {
   readonly keys: readonly HeaderRow[];
   readonly args: readonly HeaderRow[];
   readonly replies: readonly HeaderReply[];
+  /** Whether it answers a list: one reply for each of several requests. */
+  readonly each: boolean;
   readonly repeat: string;
   readonly flags: string;
 }

@@ -4,7 +4,7 @@
 -- Gives `worker` its permits: for `want` slots, with up to `most` sub-requests, and as `ahead` and `quick` allow. `epoch`
 -- is that of its one token. Returns how many permits it has, and the request. Returns nil and writes nothing if the
 -- request needs its full form.
-local function enterCompact(request, generation, worker, op, want, leaseEnds, leaseMs, isServed, most, ahead, quick, epoch)
+local function enterCompact(request, generation, worker, op, want, at, leaseMs, isServed, most, ahead, quick, epoch)
   local c = readCompact(request)
   local total, limit, present = c[TOTAL], tonumber(c[LIMIT]), c[EPOCH]
   if c[GENERATION] ~= generation or c[COMPLETED_AT] > 0 or
@@ -28,7 +28,7 @@ local function enterCompact(request, generation, worker, op, want, leaseEnds, le
   elseif epoch == present - 1 and c[OUT_BEFORE] > 0 then
     c[OUT_BEFORE] = c[OUT_BEFORE] - 1
   end
-  c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS] = worker, grant, op, leaseEnds, leaseMs
+  c[WORKER], c[PERMITS], c[OP], c[ENTERED_AT], c[LEASE_ENDS], c[LEASE_MS] = worker, grant, op, at, at + leaseMs, leaseMs
   redis.call('SET', request, cmsgpack.pack(c))
   return grant, c
 end

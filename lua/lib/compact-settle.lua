@@ -1,4 +1,4 @@
---- @needs digits, compact, failed, cost, exceeded, complete
+--- @needs compact, failed, cost, exceeded, complete
 --- @host ARGV
 -- The end of a compact request: the worker that has it settles all of its sub-requests in one call, and none is tried
 -- again. It does what a settle of a hash and a stream does (lib/successes, lib/failures), and completes the request.
@@ -15,7 +15,7 @@ local function endsIn(c, first, last, successes)
     seen[index], count = true, count + 1
     return
       -- cure: each sub-request of a compact request ends once
-      not known
+      not known and tonumber(index) < c[TOTAL]
   end
   for i = first, first + successes - 1 do
     if not isNew(ARGV[i]:sub(cut)) then
@@ -46,10 +46,9 @@ local function noteExceeded(c, state)
   end
 end
 
--- Completes it, if `worker` has it since its call `grantNo`. `values`, `costs`: as in `settle`; its other outcomes are the
+-- Completes it, if `worker` has it. `values`, `costs`: as in `settle`; its other outcomes are the
 -- arguments from `first` to `last`. Returns the outcome. Returns nil and writes nothing if the request needs its full form.
-local function settleCompact(request, failed, generation, worker, grantNo, successes, values, costs, channel, at, first,
-    last)
+local function settleCompact(request, failed, generation, worker, successes, values, costs, channel, at, first, last)
   local c = readCompact(request)
   if c[GENERATION] ~= generation then
     return nil
@@ -59,8 +58,6 @@ local function settleCompact(request, failed, generation, worker, grantNo, succe
   if
     -- cure: a compact request is settled by the worker that has it
     c[WORKER] ~= worker or
-    -- cure: number of the grant, of a compact request
-    digits(c[OP]) ~= grantNo or
     -- cure: a long record is not usual, of a compact request
     #values > COMPACT_RESULTS then
     return nil
@@ -88,7 +85,7 @@ local function settleCompact(request, failed, generation, worker, grantNo, succe
   if #failures > 0 then
     noteExceeded(c, state)
   end
-  c[OUT], c[OUT_BEFORE], c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS] = 0, 0, '', 0, 0, 0, 0
+  c[OUT], c[OUT_BEFORE], c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS], c[ENTERED_AT] = 0, 0, '', 0, 0, 0, 0, 0
   c[PAYLOADS], c[KEPT], c[FAILED], c[RECORD] = costWith('', costs), state.kept, state.failed, record
   return completeIfDone(request, state, at, channel, { kept = #failures > 0 and { failed } or {} })
 end

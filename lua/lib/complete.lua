@@ -78,7 +78,6 @@ local function writeEnd(request, state, outcome, at, retentionMs, results, kept)
     redis.call('SET', request, cmsgpack.pack(c), 'PX', retentionMs)
     return retentionMs
   end
-  -- cure: completion state before publish, 2
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', digits(at),
     'granted', '0', 'out', '0', 'outBefore', '0')
   if keepsMuch(request, state, results, kept) then
@@ -125,6 +124,7 @@ local function completeIfDone(request, state, at, channel, spent)
   end
   local retentionMs, notify, endReason, toleratedFailures, results, kept, createUntil, createdAt = factsOf(request, state)
   local outcome = outcomeOf(state, endReason, toleratedFailures)
+  -- cure: completion state before publish, 2
   local keptMs = writeEnd(request, state, outcome, at, retentionMs, results, kept)
   for _, key in ipairs(spent.kept) do
     redis.call('PEXPIRE', key, keptMs)

@@ -3,7 +3,7 @@ import { type Command, Redis } from 'ioredis';
 import { Admin } from 'piecework';
 import { expect, vi } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
-import { argumentsOf, scriptOf } from '../support/script-names.js';
+import { requestsOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 interface Enter {
@@ -27,18 +27,8 @@ function watch(flow: Flow): {
     stream,
   ) {
     const { name, args } = command as unknown as Command;
-    const script = scriptOf(name, args);
-    if (script === 'enter')
-      entered.push({
-        key: String(args[2]),
-        want: Number(argumentsOf('enter', args).of('want')),
-        popMs,
-      });
-    if (script === 'enter-compact') {
-      const { groups } = argumentsOf('enter-compact', args);
-      for (const [i, group] of groups.entries())
-        entered.push({ key: String(args[2 + i]), want: Number(group.get('want')), popMs });
-    }
+    for (const { key, of } of requestsOf('enter', { name, args }))
+      entered.push({ key, want: Number(of('want')), popMs });
     const sentAt = performance.now();
     const reply = plain.call(this, command, stream) as Promise<unknown>;
     if (name !== 'blmpop') return reply;

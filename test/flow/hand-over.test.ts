@@ -1,3 +1,4 @@
+import { entriesIn } from '@piecework/protocol/testing';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HandlerContext } from '@piecework/worker';
 import { type Command, Redis } from 'ioredis';
@@ -7,7 +8,7 @@ import type { RequestSession } from '../../packages/worker/dist/request/request-
 import { SlotAccount } from '../../packages/worker/dist/request/slot-account.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { ownClock } from '../support/own-clock.js';
-import { argumentsOf, scriptOf } from '../support/script-names.js';
+import { requestsOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /*
@@ -21,12 +22,11 @@ class Watched extends Redis {
   onHandOver = (_key: string) => {};
 
   override sendCommand(command: Command, stream?: never): unknown {
-    const { args } = command;
-    const isEnter = scriptOf(command.name, args) === 'enter';
     // Slots that are still in use.
-    if (isEnter && Number(argumentsOf('enter', args).of('awaited')) > 0) {
-      this.handedOver.push(String(args[2]));
-      this.onHandOver(String(args[2]));
+    for (const { key, of } of requestsOf('enter', command)) {
+      if (Number(of('awaited')) === 0) continue;
+      this.handedOver.push(key);
+      this.onHandOver(key);
     }
     return super.sendCommand(command, stream);
   }
@@ -42,28 +42,27 @@ class Keeping extends Redis {
   readonly #read = new Map<string, number>();
 
   override sendCommand(command: Command, stream?: never): unknown {
-    const script = scriptOf(command.name, command.args);
-    const key = String(command.args[2]);
-    if (script === 'settle') this.#settles(key, command.args);
+    for (const { key, of } of requestsOf('settle', command)) this.#settles(key, of);
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
-    if (script !== 'enter') return reply;
+    const entered = requestsOf('enter', command);
+    if (entered.length === 0) return reply;
     return reply.then((answer) => {
-      const [, numbers, , , , , ...entries] = answer as string[];
-      const [permits, , , , , , ready] = String(numbers).split(' ').map(Number);
-      this.#read.delete(key);
-      const awaited = Number(argumentsOf('enter', command.args).of('awaited'));
-      if (awaited > 0 && ready === 0 && permits === entries.length / 2)
-        this.#read.set(key, permits as number);
+      for (const [i, { key, of }] of entered.entries()) {
+        const [, numbers, , , , , entries] = (answer as string[][])[i] as string[];
+        const [permits, , , , , , ready] = String(numbers).split(' ').map(Number);
+        this.#read.delete(key);
+        if (Number(of('awaited')) > 0 && ready === 0 && permits === entriesIn(entries).length)
+          this.#read.set(key, permits as number);
+      }
       return answer;
     });
   }
 
-  #settles(key: string, args: readonly unknown[]): void {
+  #settles(key: string, of: (name: string) => string): void {
     const before = this.#read.get(key);
     if (before === undefined) return;
-    const { of, rest } = argumentsOf('settle', args);
     const [keep, successes] = [Number(of('keep')), Number(of('successes'))];
-    const read = before - successes - (rest.length - successes) / 4;
+    const read = before - successes - (Number(of('outcomes')) - successes) / 4;
     this.kept.push({ keep, read });
     this.#read.set(key, read);
   }

@@ -10,7 +10,7 @@ import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { holdable } from '../support/held-settles.js';
 import { LossyRedis } from '../support/lossy-redis.js';
 import { ownClock } from '../support/own-clock.js';
-import { argumentsOf, scriptOf } from '../support/script-names.js';
+import { requestsOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /*
@@ -266,13 +266,7 @@ describe('a fleet of small workers', { tags: ['one-server'] }, () => {
 
   test('enters and settles a small request of short handlers once', async ({ flow }) => {
     const { redis } = await quickWorker(flow);
-    const of = (...names: Parameters<typeof redis.callsOf>[0][]) =>
-      names.reduce((sum, name) => sum + redis.callsOf(name), 0);
-    const counted = () => [
-      of('enter', 'enter-compact'),
-      of('settle', 'settle-compact'),
-      of('push'),
-    ];
+    const counted = () => [redis.callsOf('enter'), redis.callsOf('settle'), redis.callsOf('push')];
     // The server learns the scripts, one with each of the first two.
     for (let i = 0; i < 2; i += 1)
       await flow.complete((await flow.producer().submit(numbers(40), {})).id);
@@ -369,12 +363,12 @@ class Sharing extends Redis {
 
   override sendCommand(command: Command, stream?: never): unknown {
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
-    if (scriptOf(command.name, command.args) !== 'settle') return reply;
-    const { of } = argumentsOf('settle', command.args);
-    const [read, ahead] = [Number(of('read')), Number(of('ahead'))];
+    const [settled] = requestsOf('settle', command);
+    if (!settled) return reply;
+    const [read, ahead] = [Number(settled.of('read')), Number(settled.of('ahead'))];
     if (read > 0) this.asked.push({ ahead, share: this.#share });
     return reply.then((answer) => {
-      const [verdict, numbers] = answer as [string, string];
+      const [[verdict, numbers]] = answer as [[string, string]];
       const share = verdict === 'ok' ? Number(numbers.split(' ')[7]) : 0;
       if (verdict === 'ok' && (share < 0 || read > 0)) this.#share = share;
       return answer;

@@ -2,14 +2,15 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
+import type { Entry } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { expand, settleWhole } from '../support/compact.js';
-import { connected, given, Hand, type Options, type Scene, success } from '../support/given.js';
-import { peek, snapshot } from '../support/peek.js';
-import { compact, isCompact, submitWhole } from '../support/whole.js';
+import { expand } from '../support/compact.js';
+import { connected, failure, given, Hand, type Options, type Scene, success } from '../support/given.js';
+import { peek } from '../support/peek.js';
+import { isCompact, submitWhole } from '../support/whole.js';
 
 /*
  * What happens to a compact request (lua/lib/compact.lua) and to the same one in its usual form is the same: what calls
@@ -44,25 +45,14 @@ async function lifeOf(options: Options, form: 'compact' | 'usual', values: reado
   listener.on('smessage', (_: string, message: string) => heard.push(message));
   const hand = new Hand(mine);
   const entered = await hand.enter(values.length, ['1'], 32);
-  const { compact, ...rest } = entered;
-  expect(compact).toBe(form === 'compact' ? 1 : 0);
-  seen.push(rest, await pictureOf(mine));
+  expect(await isCompact(mine)).toBe(form === 'compact');
+  seen.push(entered, await pictureOf(mine));
   moveClock(5);
-  const outcomes = entered.entries.map((entry, i) => success(entry, values[i]));
-  const complete = await request.settleCompact(
-    scene.queue,
-    generation,
-    hand.name,
-    hand.grantNo,
-    outcomes,
-  );
-  expect(complete).toBe(form === 'compact' ? 'complete' : undefined);
-  const settled = complete ? undefined : await hand.trySettle(outcomes, { keep: 0 });
-  expect(settled ?? { verdict: 'complete', outcome: 'succeeded' }).toMatchObject({
-    verdict: 'complete',
-    outcome: 'succeeded',
-  });
-  seen.push(await pictureOf(mine), (await request.results('-', 9)).length);
+  const outcomes = entered.entries.map((entry, i) => outcomeOf(entry, values[i] as string));
+  seen.push(await hand.trySettle(outcomes, { keep: 0 }));
+  expect(await isCompact(mine)).toBe(form === 'compact');
+  seen.push(await pictureOf(mine), await request.results('-', 9));
+  // Both expire with the state, or are not there.
   const left = await Promise.all(keysOf(mine).map((key) => connection.client.pttl(key)));
   seen.push(left.map((ms) => Math.round(ms / 10_000)));
   await expect.poll(() => heard.length).toBe(1);
@@ -75,7 +65,11 @@ async function lifeOf(options: Options, form: 'compact' | 'usual', values: reado
   );
 }
 
-const keysOf = ({ request: { keys } }: Scene) => [keys.request, keys.work, keys.results];
+const keysOf = ({ request: { keys } }: Scene) => [keys.request, keys.work, keys.failed];
+
+/** A value that is an error is the end of its sub-request. */
+const outcomeOf = (entry: Entry, value: string) =>
+  value.startsWith('{"message"') ? failure(entry, -1) : success(entry, value);
 
 async function pictureOf(scene: Scene) {
   const { fields, consumers, now, ...picture } = await peek(scene);
@@ -84,6 +78,8 @@ async function pictureOf(scene: Scene) {
   return { ...picture, fields: Object.fromEntries(kept.sort()) };
 }
 
+const ERROR = '{"message":"no"}';
+
 const cases: Record<string, readonly [Options, readonly string[]]> = {
   'of one': [{}, ['"a"']],
   'of several, with a limit': [{ limit: 9, priority: 3 }, ['1', 'null', '"ä"']],
@@ -91,6 +87,14 @@ const cases: Record<string, readonly [Options, readonly string[]]> = {
   'of a task': [{ task: 'census', attempts: 3 }, ['{}']],
   'that is expedited': [{ expedite: true }, ['1']],
   'with results that are not short': [{}, [`"${'x'.repeat(3_000)}"`]],
+  'of one that fails': [{}, [ERROR]],
+  'of several of which some fail': [{ limit: 9 }, ['1', ERROR, '3']],
+  'of which more fail than are tolerated': [
+    { toleratedFailures: 1, onExceeded: 'cancel' },
+    [ERROR, ERROR, '3'],
+  ],
+  'of which no more fail than are tolerated': [{ toleratedFailures: '50%' }, ['1', ERROR]],
+  'that fails and keeps no results': [{ results: 'discard' }, [ERROR, '2']],
   'with many crashes allowed': [{ maxCrashes: 9, limit: 4 }, ['1', '2', '3', '4']],
 };
 
@@ -102,24 +106,4 @@ describe('a compact request goes the way of any other', () => {
       expect(compact).toEqual(await lifeOf(options, 'usual', values));
     });
   }
-});
-
-/** All that Redis has once a request is complete and finished, while another of its queue is open. */
-async function leftBy(calls: 'one' | 'two'): Promise<unknown> {
-  const scene = await compact();
-  const { queue, id, generation } = scene;
-  const other = await compact({ queue: queue.keys.queue });
-  await new Hand(scene).holdAtOnce(3);
-  const settled = await settleWhole(scene, { finishes: calls === 'one' ? 1 : 0 });
-  expect(settled).toMatchObject({ left: '', complete: [1] });
-  if (calls === 'two') await queue.finish(id, generation, 'succeeded');
-  const text = JSON.stringify(await snapshot(scene));
-  return JSON.parse(
-    [id, other.id, queue.keys.queue].reduce((all, name, i) => all.replaceAll(name, `N${i}`), text),
-  );
-}
-
-it('a call that also finishes leaves what the two calls leave', async () => {
-  await clockStands();
-  expect(await leftBy('one')).toEqual(await leftBy('two'));
 });

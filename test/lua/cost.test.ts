@@ -1,7 +1,7 @@
 import { decodeCost, type Outcome } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { settleWhole } from '../support/compact.js';
+import { settleAll } from '../support/compact.js';
 import { back, failure, given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
 import { peek } from '../support/peek.js';
 import { againstCluster } from '../support/redis.js';
@@ -146,7 +146,7 @@ describe('the cost of a request', () => {
   it.skipIf(againstCluster)('of a compact request is that of its one settle', async () => {
     const scene = await compact();
     await new Hand(scene).holdAtOnce(3);
-    for (let i = 0; i < 2; i += 1) await settleWhole(scene, { cost: '[100,1,"tokens",4]' });
+    for (let i = 0; i < 2; i += 1) await settleAll(scene, { cost: '[100,1,"tokens",4]' });
     expect(await costOf(scene)).toBe('[300,3,"tokens",12]');
   });
 });

@@ -16,13 +16,11 @@ import {
   success,
 } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
-import { redriveOf } from '../support/redriven.js';
 import { answerOf, playTraces, type Trace } from '../support/trace.js';
 import { compact, isCompact, readWhole, submitWhole } from '../support/whole.js';
 
 /*
- * Histories of small requests: state and sub-requests are one string (lua/lib/compact.lua), and so are their results
- * (lua/lib/only-record.lua). Each is for one cure.
+ * Histories of small requests: state and sub-requests are one string (lua/lib/compact.lua). Each is for one cure.
  */
 
 useTestClock();
@@ -32,11 +30,9 @@ const successes = (entries: readonly Pick<Entry, 'entry' | 'index'>[]) =>
 
 /** Settles all three at once. */
 async function ended(): Promise<Scene> {
-  const scene = await compact({ limit: 3 });
-  const hand = new Hand(scene);
-  const entries = await hand.hold(3);
-  await hand.trySettle(entries.map((entry) => success(entry, `"${entry.index}"`)));
-  expect(await scene.connection.client.type(scene.request.keys.results)).toBe('string');
+  const { scene, hand, entries } = await readWhole();
+  await hand.trySettle(successes(entries), { keep: 0 });
+  expect(await isCompact(scene)).toBe(true);
   return scene;
 }
 
@@ -113,7 +109,13 @@ const traces: Record<string, Trace> = {
       expect(counts).toMatchObject({ succeeded: 1, ready: 2, inFlight: 0 });
       expect(tries).toEqual({ 1: 1 });
     },
-    without: [],
+    without: [
+      {
+        script: 'settle',
+        cure: 'what is compact may be with a worker, in a stream',
+        change: 'never',
+      },
+    ],
   },
 
   'what was read as a whole is settled although its worker is unsure of its grant': {
@@ -124,13 +126,7 @@ const traces: Record<string, Trace> = {
       });
       expect((await peek(scene)).counts.succeeded).toBe(3);
     },
-    without: [
-      {
-        script: 'settle',
-        cure: 'what is compact may be with a worker, in a stream',
-        change: 'never',
-      },
-    ],
+    without: [],
   },
 
   'what was read as a whole is settled while the request is being cancelled': {
@@ -299,18 +295,6 @@ const traces: Record<string, Trace> = {
     without: [],
   },
 
-  'results of two settles are a stream': {
-    async play() {
-      const scene = await compact({ limit: 3 });
-      const hand = new Hand(scene);
-      const [first, ...others] = await hand.hold(3);
-      await hand.trySettle([success(first!, '"0"')], { keep: 3, running: 2 });
-      await hand.trySettle(others.map((entry) => success(entry, `"${entry.index}"`)));
-      expect((await peek(scene)).results).toHaveLength(3);
-    },
-    without: [{ script: 'settle', cure: 'only the only record is a string', change: 'always' }],
-  },
-
   'the results of a small request are read from any place': {
     async play() {
       const scene = await ended();
@@ -343,24 +327,13 @@ const traces: Record<string, Trace> = {
     ],
   },
 
-  'a redrive keeps the results of a small request': {
-    async play() {
-      const scene = await ended();
-      const before = await scene.request.results('-', 10);
-      const opened = await redriveOf(scene).open(scene.generation + 1, 'redriver', 30_000);
-      expect(opened).toMatchObject({ verdict: 'opened' });
-      expect(await scene.connection.client.type(scene.request.keys.results)).toBe('stream');
-      expect(await scene.request.results('-', 10)).toEqual(before);
-    },
-    without: [
-      { script: 'redrive', cure: 'a redriven request has a stream of results', change: 'never' },
-    ],
-  },
-
   'an id whose state was deleted by hand begins anew': {
     async play() {
-      const scene = await ended();
+      const { scene, hand, entries } = await readWhole();
+      await scene.request.renew(scene.generation, hand.name, LEASE_MS, [1, 50]);
+      await hand.trySettle(successes(entries), { keep: 0 });
       const { queue, request, id, connection } = scene;
+      expect(await connection.client.type(request.keys.results)).toBe('stream');
       const { client } = connection;
       await client.unlink(request.keys.request);
       moveClock(5);

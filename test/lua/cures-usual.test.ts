@@ -8,7 +8,7 @@ import { completeWithFailures, openedAgain, REDRIVER, runAgain } from '../suppor
 import { playTraces, type Trace } from '../support/trace.js';
 
 /*
- * The usual settle goes a shorter way (lua/lib/usual.lua, usual-end.lua). Most histories here are of a settle that must not go it: on
+ * The usual settle goes a shorter way (lua/lib/usual.lua). Most histories here are of a settle that must not go it: on
  * the shorter way something would be left out.
  */
 
@@ -137,7 +137,7 @@ const traces: Record<string, Trace> = {
       });
       expect(await scene.connection.client.exists(scene.request.keys.tries)).toBe(0);
     },
-    without: [usualWithout('what is left of a sub-request is not a usual end')],
+    without: [],
   },
 
   'a success that is not the last ends nothing': {
@@ -146,7 +146,7 @@ const traces: Record<string, Trace> = {
       const settled = await hand.trySettle([success(entries[0]!)], { keep: 1, running: 1 });
       expect(settled).toMatchObject({ verdict: 'ok', permits: 1 });
     },
-    without: [usualWithout('only the last successes are a usual end')],
+    without: [],
   },
 
   'the length of a long last record is stored': {
@@ -155,7 +155,7 @@ const traces: Record<string, Trace> = {
       await hand.trySettle([success(entries[0]!, 'x'.repeat(70_000))], { keep: 0 });
       expect(Number((await peek(scene)).fields['longest'])).toBeGreaterThan(70_000);
     },
-    without: [usualWithout('a long record is not a usual end')],
+    without: [],
   },
 
   'a request that ended has no permits': {
@@ -164,7 +164,7 @@ const traces: Record<string, Trace> = {
       await hand.trySettle([success(entries[0]!)], { keep: 0 });
       expect((await peek(scene)).permits).toEqual({});
     },
-    without: [usualWithout('a usual end leaves no permits')],
+    without: [],
   },
 
   'the record of a failure that was redriven expires, though no results are kept': {
@@ -181,7 +181,7 @@ const traces: Record<string, Trace> = {
       });
       expect(await scene.connection.client.pttl(request.keys.results)).toBeGreaterThan(0);
     },
-    without: [usualWithout('what a redriven request has on record expires')],
+    without: [],
   },
 
   'the state of a large request is a table, in which no field costs a look at all others': {

@@ -435,7 +435,7 @@ const traces: Record<string, Trace> = {
           cure: 'completion state before publish, 2',
           change: {
             becomes:
-              "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome) redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at, 'granted', 0, 'out', 0, 'outBefore', 0)",
+              "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome) local keptMs = writeEnd(request, state, outcome, at, retentionMs, results, kept)",
           },
         },
       ],

@@ -40,8 +40,8 @@ describe('the header of a script', () => {
       to: '--   extra       int     nothing\n-- REPLIES',
     },
     'an argument less than the body takes': {
-      script: 'settle',
-      from: /-- {3}running .*\n/,
+      script: 'renew',
+      from: /-- {3}leaseMs .*\n/,
       to: '',
     },
     'a reply that the body gives and the header lacks': {

@@ -12,7 +12,7 @@ import {
   ServerError,
   TimedCommands,
 } from '@piecework/protocol';
-import { RequestCommands, run } from '@piecework/protocol/testing';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   parseHeader,
@@ -21,7 +21,7 @@ import {
   scriptNames,
 } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withMutations } from '../support/clock.js';
-import { settleWhole } from '../support/compact.js';
+import { settleAll } from '../support/compact.js';
 import {
   append,
   create,
@@ -132,14 +132,10 @@ describe('when Redis is full', () => {
     const [generation = 0] = await commands.submit(headOf({}, queue), bodies);
     const request = new RequestCommands(connection, id);
     await memory('1mb');
-    const keys = { requests: [request.keys.request] };
-    const entered = await run(connection.client, 'enter-compact', keys, {
-      ...{ worker: 'worker', leaseMs: LEASE_MS, tasks: '*', most: 3, ahead: 0, quick: 0 },
-      entering: [{ generation, op: 1, want: 3, epoch: 1 }],
-    });
-    expect(entered.entered[0]).not.toBe('');
-    const settled = await settleWhole({ connection, queue: commands, request, generation });
-    expect(settled.complete).toEqual([1]);
+    const of = { generation, worker: 'worker', op: 1, want: 3, most: 3, leaseMs: LEASE_MS };
+    const entered = await request.enter({ ...of, tasks: '*', epochs: ['1'] });
+    expect(entered).toMatchObject({ permits: 3 });
+    expect(await settleAll({ request, generation })).toMatchObject({ verdict: 'complete' });
   };
 
   it('completes compact requests', completesCompact);
@@ -250,7 +246,6 @@ describe('when Redis is full', () => {
       ['schedule-tend', 'tick', 'tend', 'write-back', 'park', 'reopen', 'deregister'],
       goesOnWithTheAgenda,
     ),
-    ...forEach(['enter-compact', 'settle-compact'], completesCompact),
     ...forEach(['update', 'pause-queue', 'resume-queue'], isUnderControl),
     ...forEach(['seal', 'cancel', 'finish', 'unlink-spent', 'drop'], goesOnWithTheEnd),
     ...forEach(['id-pull', 'id-resume', 'id-settle', 'id-drop'], emptiesIds),

@@ -6,7 +6,7 @@ import { RunningCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { given, Hand, type Scene, success } from '../support/given.js';
+import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
 import { compact, isCompact, readWhole, submitWhole } from '../support/whole.js';
 
 /*
@@ -40,6 +40,9 @@ describe('what one worker has read as a whole', () => {
     moveClock(60_000);
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
     await hand.renew();
+    expect(await isCompact(scene)).toBe(true);
+    expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
+    await scene.request.renew(scene.generation, hand.name, LEASE_MS, [1, 50]);
     expect(await isCompact(scene)).toBe(false);
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
     expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
@@ -83,10 +86,7 @@ describe('what one worker has read as a whole', () => {
     expect(await ownedBy(scene, 'worker')).toHaveLength(3);
     expect(await ownedBy(scene, 'worker', 60_000)).toEqual([]);
     const outcomes = entries.map((entry) => success(entry));
-    const { queue, generation } = scene;
-    expect(
-      await scene.request.settleCompact(queue, generation, 'worker', hand.grantNo, outcomes),
-    ).toBe('complete');
+    expect(await hand.trySettle(outcomes, { keep: 0 })).toMatchObject({ verdict: 'complete' });
     expect(await ownedBy(scene, 'worker')).toEqual([]);
     expect(await runningOf(scene).owners()).toBe('gone');
     const nothing = await given.nothing();

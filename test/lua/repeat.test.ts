@@ -1,9 +1,8 @@
 import { ControlCommands, QueueControlCommands, ReaderCommands } from '@piecework/protocol';
-import { run } from '@piecework/protocol/testing';
 import { describe, expect, it } from 'vitest';
 import { scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { settleWhole } from '../support/compact.js';
+import { settleAll } from '../support/compact.js';
 import {
   back,
   create,
@@ -101,35 +100,18 @@ const same: Record<string, Case> = {
     given: () => given.sealed({ ...oneTag(), items: 0 }),
     call: (scene) => submitWhole(scene),
   },
-  'enter-compact': {
+  'enter, of a compact request': {
     given: () => compact(oneTag()),
-    call: ({ connection, request, generation }) =>
-      run(
-        connection.client,
-        'enter-compact',
-        { requests: [request.keys.request] },
-        {
-          ...{ worker: 'worker', leaseMs: LEASE_MS, tasks: '*', most: 3, ahead: 0, quick: 0 },
-          entering: [{ generation, op: 1, want: 3, epoch: 1 }],
-          // The second answers that `enter` is to be called, which answers a repeat.
-        },
-      ).then(({ verdict }) => verdict),
+    // A repeat makes a stream of it.
+    call: (scene) => new Hand(scene).reenter(3, [1], 1).then(({ verdict }) => verdict),
   },
-  'settle-compact': {
+  'settle, of all of a compact request': {
     given: async () => {
       const scene = await compact(oneTag());
       await new Hand(scene).holdAtOnce(3);
       return scene;
     },
-    call: (scene) => settleWhole(scene),
-  },
-  'settle-compact, without finish': {
-    given: async () => {
-      const scene = await compact(oneTag());
-      await new Hand(scene).holdAtOnce(3);
-      return scene;
-    },
-    call: (scene) => settleWhole(scene, { finishes: 0 }),
+    call: (scene) => settleAll(scene),
   },
   'read-state': {
     given: () => given.created(),

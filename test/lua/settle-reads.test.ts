@@ -167,21 +167,14 @@ describe('a settle that reads', () => {
     const { keys } = scene.request;
     const read = async (running: number) => {
       worker.op += 1;
-      const reply = await run(scene.connection.client, 'settle', keys, {
-        ...{ generation: scene.generation, worker: worker.name, op: worker.op },
-        ...{ leaseMs: LEASE_MS, keep: 4, running, channel: keys.channel, successes: 0 },
-        ...{
-          grantNo: worker.grantNo,
-          newest: -1,
-          values: '',
-          costs: '[]',
-          read: 2,
-          ahead: 0,
-          answered: 0,
-        },
-        outcomes: [],
-      });
-      return reply.verdict === 'ok' ? reply.entries : reply;
+      const nothing = { newest: -1, values: '', costs: '[]', successes: 0, outcomes: [] };
+      const { op, grantNo } = worker;
+      const { generation, connection } = scene;
+      const of = { generation, op, grantNo, keep: 4, running, channel: keys.channel, answered: 0 };
+      const settling = [{ ...nothing, ...of, read: 2, ahead: 0 }];
+      const args = { worker: worker.name, leaseMs: LEASE_MS, settling };
+      const [reply] = await run(connection.client, 'settle', { requests: [keys] }, args);
+      return reply?.verdict === 'ok' ? reply.entries : reply;
     };
     const entry = (index: number) => `${scene.generation}-${index}`;
     expect(await read(0)).toBe([entry(0), payloads[0], entry(1), payloads[1]].join('\u001e'));

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { useTestClock, withMutations } from '../support/clock.js';
-import { append, given, Hand, type Options, success } from '../support/given.js';
-import { peek, snapshot } from '../support/peek.js';
+import { append, given, Hand, success } from '../support/given.js';
+import { peek } from '../support/peek.js';
 
 /*
- * The usual settle goes a shorter way than the general one (lua/lib/usual.lua), and so does the usual end of a request
- * (lua/lib/usual-end.lua). Both must come to the same.
+ * The usual settle goes a shorter way than the general one (lua/lib/usual.lua). Both must come to the same.
  */
 
 useTestClock();
@@ -70,54 +69,5 @@ describe('the usual settle', () => {
         });
       });
     }
-  }
-});
-
-describe('the usual end', () => {
-  const generally = {
-    script: 'settle',
-    cure: 'what is left of a sub-request is not a usual end',
-    change: 'never',
-  } as const;
-
-  /** Settles all in one or two calls, keeps so many permits at the end, and shows everything that is left. */
-  async function played(options: Options, parts: readonly number[], keep: number) {
-    const scene = await given.sealed({ items: 3, limit: 3, ...options });
-    const hand = new Hand(scene);
-    const other = new Hand(scene, 'another');
-    const entries = await hand.hold(2);
-    await other.enter(1);
-    const waiting = [...entries, ...(await hand.read(1))];
-    const replies: unknown[] = [];
-    for (const count of parts) {
-      const outcomes = waiting.splice(0, count).map((entry) => success(entry, `"${entry.index}"`));
-      replies.push(await hand.trySettle(outcomes, waiting.length > 0 ? {} : { keep }));
-    }
-    const { status, outcome, counts } = await peek(scene);
-    const text = JSON.stringify([replies, await snapshot(scene)]);
-    const left = text.replaceAll(scene.id, 'ID').replaceAll(scene.queue.keys.queue, 'QUEUE');
-    return { status, outcome, counts, left };
-  }
-
-  const ways: readonly (readonly [
-    which: string,
-    options: Options,
-    parts: number[],
-    keep: number,
-  ])[] = [
-    ['in one settle', {}, [3], 0],
-    ['whose worker would keep its permits', {}, [3], 2],
-    ['in two settles', {}, [1, 2], 0],
-    ['without results', { results: 'discard' }, [1, 2], 0],
-    ['that is remembered', { retentionMs: 1_000 }, [3], 0],
-  ];
-  for (const [which, ...way] of ways) {
-    it(`leaves what the general one does: a request ${which}`, async () => {
-      const usual = await played(...way);
-      expect(usual).toMatchObject({ status: 'complete', outcome: 'succeeded' });
-      await withMutations([generally], async () => {
-        expect(await played(...way)).toEqual(usual);
-      });
-    });
   }
 });

@@ -98,9 +98,9 @@ interface Case {
 }
 /** Whether it is compact: it is small, has no RS, and three crashes fail a sub-request. */
 const isSmall = ({ options, payloads = items(options.items ?? 3) }: Case) => {
-  const { task = '', maxCrashes = 3, retentionMs = 200_000 } = options;
+  const { maxCrashes = 3, retentionMs = 200_000 } = options;
   const bytes = Buffer.byteLength(payloads.join(''));
-  const isPlain = ![task, ...payloads].join('').includes('\u001e');
+  const isPlain = !payloads.join('').includes('\u001e');
   const isKept = maxCrashes > 2 && retentionMs > 121_000;
   return payloads.length <= 128 && bytes <= 16_384 && isPlain && isKept;
 };

@@ -1,4 +1,4 @@
-/* Cures of the scripts: when a settle or an end is not usual (lua/lib/usual.lua, usual-end.lua), and how a request is stored. */
+/* Cures of the scripts: when a settle is not usual (lua/lib/usual.lua), and how a request is stored. */
 
 const USUAL = 'test/lua/cures-usual.test.ts';
 const SMALL = 'test/lua/cures-small.test.ts';
@@ -52,37 +52,6 @@ export const luaUsualSettle = [
     history: 'what a handler reported goes with its success',
   },
   {
-    cure: 'what is left of a sub-request is not a usual end',
-    test: USUAL,
-    history: 'what an earlier attempt left goes with the last success',
-  },
-  {
-    cure: 'only the last successes are a usual end',
-    test: USUAL,
-    history: 'a success that is not the last ends nothing',
-  },
-  {
-    cure: 'a long record is not a usual end',
-    test: USUAL,
-    history: 'the length of a long last record is stored',
-  },
-  {
-    cure: 'what a redriven request has on record expires',
-    test: USUAL,
-    history: 'the record of a failure that was redriven expires, though no results are kept',
-  },
-  {
-    cure: 'a usual end leaves no permits',
-    test: USUAL,
-    history: 'a request that ended has no permits',
-  },
-  {
-    cure: 'a usual end tells what it keeps',
-    test: 'test/lua/cures-notify.test.ts',
-    history:
-      'a message to who submitted a request brings its results, if all succeeded and they are few',
-  },
-  {
     cure: 'the state of a large request is a table',
     test: USUAL,
     history:
@@ -97,11 +66,6 @@ export const luaUsualSettle = [
     cure: 'what is compact may be with a worker, in a stream',
     test: SMALL,
     history: 'what was read as a whole is renewed, with checkpoints',
-  },
-  {
-    cure: 'only the only record is a string',
-    test: SMALL,
-    history: 'results of two settles are a stream',
   },
   {
     cure: 'the only record is read once',
@@ -120,8 +84,8 @@ export const luaUsualSettle = [
   },
   {
     cure: 'a redriven request has a stream of results',
-    test: SMALL,
-    history: 'a redrive keeps the results of a small request',
+    test: COMPACT,
+    history: 'its results are in it, until it is redriven',
   },
   {
     cure: 'what is compact may be with a worker',
@@ -149,11 +113,6 @@ export const luaUsualSettle = [
     history: 'who may read a part only gets no more than that',
   },
   {
-    cure: 'number of the grant, of a compact request',
-    test: COMPACT,
-    history: 'a worker settles only what it has by this grant',
-  },
-  {
     cure: 'a compact request is settled by the worker that has it',
     test: COMPACT,
     history: 'another worker settles nothing of it',
@@ -166,7 +125,7 @@ export const luaUsualSettle = [
   {
     cure: 'a long record is not usual, of a compact request',
     test: COMPACT,
-    history: 'long results say how long they are',
+    history: 'long results are not in it, and say how long they are',
   },
   {
     cure: 'a generation is remembered until its create is too old, of a compact request',
@@ -209,14 +168,24 @@ export const luaUsualSettle = [
     history: 'a payload with the separator of replies is read as it was written',
   },
   {
-    cure: 'what separates the parts of a reply is in none of them',
-    test: COMPACT,
-    history: 'a task with the separator of replies is answered as it is',
-  },
-  {
     cure: 'a compact request that is complete expires in any form',
     test: COMPACT,
     history: 'one that is complete expires whatever form it gets',
+  },
+  {
+    cure: 'each sub-request of a compact request ends once',
+    test: COMPACT,
+    history: 'each of its sub-requests ends once',
+  },
+  {
+    cure: 'who may try again is no end of a compact request',
+    test: COMPACT,
+    history: 'what fails is tried again where it has attempts left',
+  },
+  {
+    cure: 'the lease of a compact request is of the worker that has it',
+    test: COMPACT,
+    history: 'a worker that has nothing of it renews nothing',
   },
   {
     cure: 'a compact request is kept for no longer than it was meant',

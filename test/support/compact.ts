@@ -1,15 +1,16 @@
-import type { Connection, QueueKeys, RequestKeys } from '@piecework/protocol';
-import { type RequestCommands, run } from '@piecework/protocol/testing';
+import type { Outcome } from '@piecework/protocol';
+import type { RequestCommands } from '@piecework/protocol/testing';
 import type { Redis } from 'ioredis';
+import { LEASE_MS } from './given.js';
 
 /*
  * Compact requests (lua/lib/compact.lua), read by a script that knows nothing of those under test.
  */
 
-/** Answers the state of a request, and its sub-requests where they are in one string with it. */
+/** Answers the state of a request, and its sub-requests and its record where they are in one string with it. */
 export const READ_COMPACT = `
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' then
-  return { redis.call('HGETALL', KEYS[1]), false }
+  return { redis.call('HGETALL', KEYS[1]), false, {} }
 end
 local c = cmsgpack.unpack(redis.call('GET', KEYS[1]))
 local fields = {}
@@ -23,7 +24,7 @@ for position, field in pairs({ 'generation', 'total', 'out', 'outBefore', 'epoch
 end
 set('sealedBy', c[21])
 set('sent:' .. c[21], c[2] + 1)
-set('failed', 0)
+set('failed', c[28])
 set('cancelled', 0)
 if c[18] ~= '' then set('notify', c[18]) end
 if c[22] ~= '' then set('createdBy', c[22]) end
@@ -44,8 +45,8 @@ if c[26] == 0 then
   set('succeeded', 0)
 else
   set('status', 'complete')
-  set('succeeded', c[2])
-  set('outcome', 'succeeded')
+  set('succeeded', c[2] - c[28])
+  set('outcome', c[29])
   set('completedAt', ('%d'):format(c[26]))
   set('kept', c[27])
   set('cost', c[25])
@@ -56,7 +57,8 @@ if c[26] == 0 then
     packed[#packed + 1] = #payload .. ':' .. payload
   end
 end
-return { fields, table.concat(packed) }`;
+local only = #c[30] > 0 and { { c[1] .. '-' .. ('%d'):format(c[2]), c[30] } } or {}
+return { fields, table.concat(packed), only }`;
 
 /** The fields of the state of a request, whichever form it has; empty: there is no such key. */
 export async function stateOf(
@@ -74,31 +76,16 @@ export function fieldsIn(answer: unknown): Record<string, string> {
   return fields;
 }
 
-/** A request, wherever it comes from. */
-interface Compact {
-  readonly connection: Pick<Connection, 'client'>;
-  readonly queue: { readonly keys: QueueKeys };
-  readonly request: { readonly keys: RequestKeys };
-  readonly generation: number;
-}
-
-/** Completes a compact request by the script itself, and finishes it unless `finishes` is 0. */
-export function settleWhole(
-  { connection, queue, request, generation }: Compact,
-  { worker = 'worker', grantNo = 1, value = '1', items = 3, finishes = 1, cost = '100' } = {},
+/** Settles all sub-requests of a compact request as its worker does. */
+export async function settleAll(
+  { request, generation }: { readonly request: RequestCommands; readonly generation: number },
+  { worker = 'worker', grantNo = '1', value = '1', items = 3, op = 2, cost = '100' } = {},
 ) {
-  const { id, channel, request: state, results } = request.keys;
-  const values = Array.from({ length: items }, (_, index) => `\x1e${index} ${value}`).join('');
-  const costs = `[${Array.from({ length: items }, () => cost).join()}]`;
-  return run(
-    connection.client,
-    'settle-compact',
-    { ...queue.keys, others: [state, results] },
-    {
-      ...{ worker, finishes, historyMs: 604_800_000, historyMax: 1_000, named: '' },
-      settling: [{ id, generation, grantNo, successes: items, values, costs, channel }],
-    },
-  );
+  const outcomes = Array.from({ length: items }, (_, index) => ({
+    ...{ entry: `${generation}-${index}`, kind: 's', value, cost },
+  })) as Outcome[];
+  const numbers = { op, grantNo, leaseMs: LEASE_MS, keep: 0, running: 0, read: 0 };
+  return (await request.settle(generation, worker, numbers, outcomes)).settled;
 }
 
 /** Makes the usual form of a request that may be compact, as each call does that is not for compact ones. */

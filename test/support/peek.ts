@@ -93,12 +93,11 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
       ['hgetall', keys.tries],
       ['hgetall', keys.failed],
       ['xrange', keys.results, '-', '+'],
-      ['get', keys.results],
       ['eval', "local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000", 1, keys.request],
     ])
     .exec()) as Replies;
   const reply = (i: number) => (replies[i]?.[0] ? null : replies[i]?.[1]);
-  const [flat, items] = (reply(0) ?? [[], null]) as [Buffer[], Buffer | null];
+  const [flat, items, only] = (reply(0) ?? [[], null, []]) as Compact;
   const fields = toRecord(flat.map(String));
   const payloads = unpacked(items ?? Buffer.alloc(0));
   const stream =
@@ -122,7 +121,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   for (let i = 0; i < flatDue.length; i += 2) {
     due[indexOf(flatDue[i] as string)] = Number(flatDue[i + 1]);
   }
-  const now = Number(reply(10)) + clockOffset();
+  const now = Number(reply(9)) + clockOffset();
   const delivered = holder ? payloads.length - 1 : indexAfter(group['last-delivered-id']);
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
@@ -155,7 +154,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     crashes,
     alone,
     failed: toRecord(reply(7)),
-    results: ((reply(8) ?? onlyRecord(reply(9))) as [string, string[]][]).flatMap(
+    results: [...asRecords(only), ...((reply(8) ?? []) as StreamRecord[])].flatMap(
       ([position, flat]) =>
         recordsOf(flat).filter(
           (record) => !takenBack(record, position, fields, toRecord(reply(7))),
@@ -168,14 +167,13 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   };
 }
 
-const SEPARATOR = '\u001e';
+type StreamRecord = readonly [string, readonly string[]];
 
-/** A short record that is the only one is a string (lua/lib/only-record). */
-function onlyRecord(text: unknown): [string, string[]][] {
-  const [position, ...values] = String(text ?? '').split(SEPARATOR);
-  const record = [position, ['ok', values.map((value) => SEPARATOR + value).join('')]];
-  return values.length > 0 ? [record as [string, string[]]] : [];
-}
+/** What READ_COMPACT answers of a compact request. */
+type Compact = [Buffer[], Buffer | null, readonly (readonly [Buffer, readonly Buffer[]])[]];
+
+const asRecords = (only: Compact[2]): StreamRecord[] =>
+  only.map(([position, flat]) => [String(position), flat.map(String)]);
 
 /** What is kept of the runs that came to nothing: failed attempts, and crashes. */
 function triesOf(fields: Record<string, string>) {
@@ -394,13 +392,10 @@ export async function snapshot(scene: Scene): Promise<Record<string, string>> {
     else if (type === 'zset')
       values.push(await client.call('zrange', key, '0', '-1', 'WITHSCORES'));
     else if (type === 'list') values.push(await client.lrange(key, 0, -1));
-    else if (key === scene.request.keys.results && type === 'string') {
-      // As if it were a stream: it differs in nothing else.
-      values.splice(0, 1, 'stream');
-      values.push(onlyRecord(await client.get(key)));
-    } else if (key === scene.request.keys.request && type === 'string')
+    else if (key === scene.request.keys.request && type === 'string') {
       values.push(Object.entries(await stateOf(client, key)).sort());
-    else if (type === 'string') values.push(await client.get(key));
+      values.push(((await client.eval(READ_COMPACT, 1, key)) as unknown[])[2]);
+    } else if (type === 'string') values.push(await client.get(key));
     else {
       values.push(await client.call('xrange', key, '-', '+'));
       const groups = (await client.call('xinfo', 'GROUPS', key)) as unknown[][];

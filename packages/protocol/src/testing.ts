@@ -13,6 +13,7 @@ import type { Argument } from './redis/client.js';
 import { useBuild } from './scripts/run-script.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
 
+export { entriesIn } from './calls/request/outcome-codec.js';
 export { run } from './scripts/run-script.js';
 export { scripts as releasedScripts } from './scripts/scripts.generated.js';
 export { KnownTimes } from './upkeep/known-times.js';

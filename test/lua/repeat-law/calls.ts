@@ -6,7 +6,6 @@ import {
 } from '@piecework/protocol';
 import { run } from '@piecework/protocol/testing';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
-import { settleWhole } from '../../support/compact.js';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
 import { againstCluster } from '../../support/redis.js';
@@ -86,44 +85,6 @@ function enters(generation: number): Call[] {
   return calls;
 }
 
-const COMPACT_SETTLES: readonly {
-  readonly grantNo: number;
-  readonly finishes: number;
-}[] = [
-  { grantNo: 1, finishes: 1 },
-  { grantNo: 1, finishes: 0 },
-  { grantNo: 7, finishes: 1 },
-];
-
-function compactCallsOf(generation: number): Call[] {
-  return WORKERS.flatMap((worker): Call[] => [
-    ...Object.entries(OPS).map(
-      ([when, op]): Call => ({
-        script: 'enter-compact',
-        name: `a ${worker}, ${when}`,
-        send: ({ connection, request }) =>
-          run(
-            connection.client,
-            'enter-compact',
-            { requests: [request.keys.request] },
-            {
-              ...{ worker, leaseMs: LEASE_MS, tasks: '*', most: 9, ahead: 4, quick: 9 },
-              entering: [{ generation, op, want: 2, epoch: 1 }],
-            },
-          ),
-      }),
-    ),
-    // Its keys are of both sides, which a cluster has on several servers.
-    ...(againstCluster ? [] : COMPACT_SETTLES).map(
-      (of): Call => ({
-        script: 'settle-compact',
-        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}`,
-        send: (scene) => settleWhole({ ...scene, generation }, { worker, ...of }),
-      }),
-    ),
-  ]);
-}
-
 /** Calls of the request side under one generation. */
 function ofRequest(generation: number, epochBefore: string): Call[] {
   const call = (script: ScriptName, name: string, send: Call['send']): Call => ({
@@ -149,7 +110,6 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('seal', `of ${sent}`, ({ request }) => request.seal(generation, PRODUCER, sent)),
     ),
     ...enters(generation),
-    ...compactCallsOf(generation),
     ...settles(generation),
     ...WORKERS.flatMap((worker) => [
       call('take', `by a ${worker}`, ({ request }) => request.take(generation, worker, 9)),

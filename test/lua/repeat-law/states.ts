@@ -1,6 +1,6 @@
 import { ControlCommands, QueueControlCommands } from '@piecework/protocol';
 import { moveClock } from '../../support/clock.js';
-import { settleWhole } from '../../support/compact.js';
+import { settleAll } from '../../support/compact.js';
 import {
   append,
   back,
@@ -73,12 +73,13 @@ const compactStates: Record<string, () => Promise<Scene>> = againstCluster
       },
       'compact, complete, not finished': async () => {
         const scene = await compactAndHeld();
-        await settleWhole(scene, { finishes: 0 });
+        await settleAll(scene);
         return scene;
       },
       'compact, complete and finished': async () => {
         const scene = await compactAndHeld();
-        await settleWhole(scene);
+        await settleAll(scene);
+        await scene.queue.finish(scene.id, scene.generation, 'succeeded');
         return scene;
       },
     };
