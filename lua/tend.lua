@@ -49,6 +49,7 @@ if isCompact(request) then
   if reply then
     return reply
   end
+  expand(request, work, results)
 end
 local state = readState(request, work, generation)
 if not state then

@@ -199,7 +199,7 @@ describe('results while they are being written', () => {
     const notifier = new Notifier({ redis, queue: flow.queue });
     flow.after(() => notifier.close());
     await expect(all(notifier.results(id))).rejects.toThrow(LostError);
-    expect(type).toBe('none');
+    expect(type).toBe('stream');
   });
 
   test.for(['completion', 'index', 'fetched'] as const)(

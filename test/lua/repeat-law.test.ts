@@ -85,7 +85,7 @@ async function callsOf(make: () => Promise<Scene>): Promise<readonly Call[]> {
 }
 
 /** Scripts with keys of both sides. */
-const ONE_SERVER = new Set<string>(['submit', 'settle-compact']);
+const ONE_SERVER = new Set<string>(['submit']);
 
 describe('run twice, every script leaves the state of one run', () => {
   for (const [name, make] of Object.entries(states)) {

@@ -40,12 +40,6 @@ export const luaControlAndLosses = [
     history: 'of a request that was redriven the results are read, with what failed before',
   },
   {
-    cure: 'a message without a read has the only record',
-    change: 'always',
-    test: NOTIFY,
-    history: 'of a request of which everything failed before, the results are read',
-  },
-  {
     cure: 'whoever submitted a request learns that it was dropped',
     test: NOTIFY,
     history: 'who submitted a request hears that it was dropped',
