@@ -2,7 +2,12 @@
 // name and answers an object for each reply.
 import { parseHeader, readSource, scriptNames } from './lua-source.mjs';
 
-const ARGUMENT = { int: 'number', string: 'string', value: 'Argument', values: 'readonly Argument[]' };
+const ARGUMENT = {
+  int: 'number',
+  string: 'string',
+  value: 'Argument',
+  values: 'readonly Argument[]',
+};
 const REPLY = {
   int: 'number',
   ints: 'readonly number[]',
@@ -43,7 +48,9 @@ function keysOf({ keys }) {
 
 function argumentType(argument) {
   if (argument.type === 'group') {
-    const each = argument.each.map((one) => property(one, ARGUMENT[plain(one.type)], isOptional(one)));
+    const each = argument.each.map((one) =>
+      property(one, ARGUMENT[plain(one.type)], isOptional(one)),
+    );
     return `readonly { ${each.join(' ')} }[]`;
   }
   const type = ARGUMENT[plain(argument.type)];
@@ -52,8 +59,7 @@ function argumentType(argument) {
 
 function argumentValue(argument) {
   const { name, rest, type, each } = argument;
-  if (type === 'group')
-    return `...a.${name}.flatMap((e) => [${each.map(memberValue).join(', ')}])`;
+  if (type === 'group') return `...a.${name}.flatMap((e) => [${each.map(memberValue).join(', ')}])`;
   if (rest) return `...a.${name}`;
   if (type.endsWith("|''")) return `a.${name} ?? ''`;
   if (type.endsWith('?')) return `...(a.${name} === undefined ? [] : [a.${name}])`;

@@ -187,7 +187,8 @@ function repliesOf(name, body) {
   const visit = (node, inFunction) => {
     if (!node || typeof node !== 'object') return;
     // What a local function returns is no reply, unless the function is named so.
-    const within = node.type === 'FunctionDeclaration' ? node.identifier?.name !== 'replyTo' : inFunction;
+    const within =
+      node.type === 'FunctionDeclaration' ? node.identifier?.name !== 'replyTo' : inFunction;
     const named = node.variables?.some((variable) => variable.name === 'reply');
     const returned = node.type === 'ReturnStatement' && !within ? node.arguments : [];
     const answers = named ? node.init : returned;

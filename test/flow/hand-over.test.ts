@@ -1,5 +1,5 @@
-import { entriesIn } from '@piecework/protocol/testing';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { entriesIn } from '@piecework/protocol/testing';
 import type { HandlerContext } from '@piecework/worker';
 import { type Command, Redis } from 'ioredis';
 import { describe, expect, vi } from 'vitest';

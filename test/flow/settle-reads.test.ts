@@ -17,7 +17,7 @@ class Weighing extends Redis {
     if (scriptOf(command.name, command.args) !== 'settle') return reply;
     return reply.then((answer) => {
       // One text, or a list where payloads are long.
-      const brought = (answer as unknown[][]).map((one) => one[3]).flat();
+      const brought = (answer as unknown[][]).flatMap((one) => one[3]);
       const length = brought.join('').length;
       if (typeof brought[0] === 'string' && length > 0) this.brought.push(length);
       return answer;

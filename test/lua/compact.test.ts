@@ -8,7 +8,15 @@ import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
 import { expand } from '../support/compact.js';
-import { connected, failure, given, Hand, type Options, type Scene, success } from '../support/given.js';
+import {
+  connected,
+  failure,
+  given,
+  Hand,
+  type Options,
+  type Scene,
+  success,
+} from '../support/given.js';
 import { peek } from '../support/peek.js';
 import { isCompact, submitWhole } from '../support/whole.js';
 

@@ -45,12 +45,7 @@ const settleAll = (
   hand.op += 1;
   const numbers = { op: hand.op, grantNo: hand.grantNo, keep: 0, running: 0, read: 0 };
   return scene.request
-    .settle(
-      scene.generation,
-      worker,
-      { ...numbers, leaseMs: LEASE_MS },
-      successes(entries, value),
-    )
+    .settle(scene.generation, worker, { ...numbers, leaseMs: LEASE_MS }, successes(entries, value))
     .then(({ settled }) => settled);
 };
 

@@ -3,8 +3,7 @@
  *
  * Keys are on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order, and what has to happen
  * later. The request side has the hash tag `{<id>}`: the work itself, its state, its permits, its outcome. No script
- * touches both sides (invariant I8), except two that are called only where one server has both: `submit` and
- * `settle-compact`. All other calls that concern both sides have one right order, and the agenda repairs those that were
+ * touches both sides (invariant I8), except `submit`, which is called only where one server has both. All other calls that concern both sides have one right order, and the agenda repairs those that were
  * interrupted (docs/protocol.md).
  */
 

@@ -66,7 +66,10 @@ export const SEPARATOR = '\x1e';
 export function reportOf(
   all: readonly Outcome[],
   cut: number,
-): Pick<Arguments<'settle'>['settling'][number], 'successes' | 'newest' | 'values' | 'costs' | 'outcomes'> {
+): Pick<
+  Arguments<'settle'>['settling'][number],
+  'successes' | 'newest' | 'values' | 'costs' | 'outcomes'
+> {
   const outcomes: Argument[] = [];
   const costs: string[] = [];
   let newest = -1;

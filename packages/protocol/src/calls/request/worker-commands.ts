@@ -4,10 +4,10 @@ import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
 import { isGone, redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
-import { type Entry, entriesOf, type Outcome, reportOf, entriesIn } from './outcome-codec.js';
+import { type Entry, entriesIn, entriesOf, type Outcome, reportOf } from './outcome-codec.js';
+import { type EnterReply, requestCalls, type SettleReply } from './request-calls.js';
 import type { Complete, Gone } from './request-outcome.js';
 import { RequestReads } from './request-reads.js';
-import { type EnterReply, type SettleReply, requestCalls } from './request-calls.js';
 
 type EnteredOk = Extract<EnterReply, { readonly verdict: 'ok' }>;
 type SettledOk = Extract<SettleReply, { readonly verdict: 'ok' }>;
