@@ -17,6 +17,7 @@ import { figureNames } from '../../tools/bench/src/figures/index.js';
 import { perfectMakespanMs } from '../../tools/bench/src/fleet/perfect-sharing.js';
 import { isWanted } from '../../tools/bench/src/fleet/shape.js';
 import type { Outcome } from '../../tools/bench/src/outcome.js';
+import { type Attempts, checkAttempts, Handlers } from '../../tools/bench/src/small/attempts.js';
 import { compareSmall } from '../../tools/bench/src/small/compare-small.js';
 import { Tally } from '../../tools/bench/src/tally.js';
 import { listen } from '../support/listen.js';
@@ -150,7 +151,7 @@ describe('the figures beyond the rates', () => {
   // Each row starts processes: all of them take minutes on a busy machine.
   const someRows: Readonly<Record<string, readonly string[]>> = {
     fleet: ['4x50', '40x5 5ms', 'makespan', 'live'],
-    'small-request': ['1', '10 busy', '100 counts'],
+    'small-request': ['1 busy', '4x25 failing', '12s', 'idle apart', 'network', '4x50'],
   };
 
   test.each(partOf(figureNames))(
@@ -227,6 +228,38 @@ describe('the figures beyond the rates', () => {
     expect(svg).toContain('a &lt; b &amp; c');
     expect(svg).toContain('&lt;title&gt;');
     expect(svg.match(/class="target"/g)).toHaveLength(1);
+  });
+});
+
+describe('the attempts of small requests', () => {
+  const order = { count: 5, size: 20, handlerMs: 0, failingPercent: 30 };
+
+  /** Attempts of one run, in which sub-requests that fail are tried again. */
+  async function play(failingPercent: number): Promise<Attempts> {
+    const handlers = new Handlers({ ...order, failingPercent });
+    for (let n = 0; n < order.count * order.size; n += 1) {
+      const attempt = (number: number) => handlers.handle({ n, pad: '' }, number);
+      await attempt(1).catch(() => attempt(2));
+    }
+    return handlers.take();
+  }
+
+  test.each([0, 5, 30, 100])('%i % of the sub-requests fail, once', async (failingPercent) => {
+    const attempts = await play(failingPercent);
+    expect(attempts).toEqual({ made: 100 + failingPercent, failed: failingPercent });
+    expect(() => checkAttempts({ ...order, failingPercent }, attempts)).not.toThrow();
+  });
+
+  test('a run is refused in which handlers ran or failed too often or too seldom', async () => {
+    const { made, failed } = await play(30);
+    const wrong = [
+      { made: made + 1, failed },
+      { made: made - 1, failed },
+      { made, failed: failed + 1 },
+      { made, failed: failed - 1 },
+    ];
+    for (const attempts of wrong)
+      expect(() => checkAttempts(order, attempts)).toThrow('instead of 130 and 30');
   });
 });
 

@@ -13,15 +13,12 @@ const REMEMBERED = 64;
 
 let commands = 0;
 let writes = 0;
-let keys = 0;
 const scriptsAtMs: number[] = [];
 
 export interface Sent {
   readonly commands: number;
   /** Number of socket writes with commands: an upper bound of the round trips. */
   readonly writes: number;
-  /** Keys named by scripts and by pops from many lists. */
-  readonly keys: number;
 }
 
 export function countSentCommands(): void {
@@ -34,14 +31,13 @@ export function countSentCommands(): void {
 
 function note(found: Found): void {
   commands += found.commands;
-  keys += found.keys;
   if (found.commands > 0) writes += 1;
   if (found.scripts > 0) scriptsAtMs.push(monotonicMs());
   if (scriptsAtMs.length > REMEMBERED) scriptsAtMs.shift();
 }
 
 export function sent(): Sent {
-  return { commands, writes, keys };
+  return { commands, writes };
 }
 
 /** When the first script after that time was written, of the last few. */

@@ -2,21 +2,16 @@
 export interface Found {
   readonly commands: number;
   readonly scripts: number;
-  /** Keys named by scripts and by pops from many lists. */
-  readonly keys: number;
 }
 
 /* For what has to be searched: every command begins with this, and no payload contains it. */
 const COMMAND = /\*\d+\r\n\$/g;
 const SCRIPT = /\r\nevalsha\r\n/gi;
-/** The number of keys of a script, and of a pop from many lists. */
-const KEYS = /\r\n(?:evalsha\r\n\$40\r\n\w+|blmpop\r\n\$\d+\r\n[\d.]+)\r\n\$\d+\r\n(\d+)\r\n/gi;
 
 const CR = 13;
 const DOLLAR = 36;
 const STAR = 42;
-/** Length of the longest of the two names. */
-const LONGEST_NAME = 7;
+const SCRIPT_NAME = 'evalsha';
 
 /** Finds the commands in what is written at once. */
 export function foundIn(chunk: string | Uint8Array): Found {
@@ -36,22 +31,24 @@ class Walk {
 
   found(): Found | undefined {
     const { length } = this.#chunk;
-    let [commands, scripts, keys] = [0, 0, 0];
+    let [commands, scripts] = [0, 0];
     while (this.#at < length) {
       const count = this.#number(STAR);
       if (count === undefined) return undefined;
-      let name = '';
       for (let i = 0; i < count; i += 1) {
         const size = this.#number(DOLLAR);
         if (size === undefined || this.#at + size + 2 > length) return undefined;
-        if (i === 0 && size <= LONGEST_NAME) name = this.#text(size).toLowerCase();
-        if (i === 2 && (name === 'evalsha' || name === 'blmpop')) keys += Number(this.#text(size));
+        if (
+          i === 0 &&
+          size === SCRIPT_NAME.length &&
+          this.#text(size).toLowerCase() === SCRIPT_NAME
+        )
+          scripts += 1;
         this.#at += size + 2;
       }
       commands += 1;
-      if (name === 'evalsha') scripts += 1;
     }
-    return { commands, scripts, keys };
+    return { commands, scripts };
   }
 
   /** The number behind `mark`, up to the end of the line. */
@@ -80,8 +77,6 @@ class Walk {
 
 function searched(chunk: string | Uint8Array): Found {
   const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
-  let keys = 0;
-  for (const [, count] of text.matchAll(KEYS)) keys += Number(count);
   const [commands, scripts] = [COMMAND, SCRIPT].map((what) => text.match(what)?.length ?? 0);
-  return { commands: commands ?? 0, scripts: scripts ?? 0, keys };
+  return { commands: commands ?? 0, scripts: scripts ?? 0 };
 }

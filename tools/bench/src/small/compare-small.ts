@@ -68,7 +68,7 @@ async function openSide(
 ): Promise<Side> {
   const contender = pieceworkOf(await pieceworkIn(pieceworkRoot));
   const queue = `compare-${title.replaceAll(/\W+/g, '-')}`;
-  const worker = await contender.startWorker(server, queue, concurrency);
+  const worker = await contender.startWorker(server, queue, concurrency, async ({ n }) => n);
   const caller = await contender.openCaller(server, queue);
   const close = async () => {
     await caller.close();

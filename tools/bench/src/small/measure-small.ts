@@ -31,12 +31,21 @@ const titleOf = (name: SmallContenderName) => smallContenders[name].title;
 const requests = (size: number) =>
   size === 1 ? '1 sub-request' : `${size.toLocaleString('en-US')} sub-requests`;
 
-export function labelOf({ size, atOnce, apart }: SmallShape): string {
-  const how = atOnce === 1 ? 'one at a time' : `${atOnce} at a time`;
-  return `${requests(size)}, ${how}${apart ? ', worker apart' : ''}`;
+function labelOf(shape: SmallShape): string {
+  const { size, atOnce, workers, slots, handlerMs, failingPercent, isNew, apart } = shape;
+  const failing = failingPercent === 100 ? 'each fails once' : `${failingPercent} % fail once`;
+  return [
+    requests(size),
+    atOnce === 1 ? 'one at a time' : `${atOnce} at a time`,
+    ...(workers > 1 ? [`${workers} × ${slots} slots`] : []),
+    ...(handlerMs > 0 ? [handlerMs < 1_000 ? `${handlerMs} ms` : `${handlerMs / 1_000} s`] : []),
+    ...(failingPercent > 0 ? [failing] : []),
+    ...(isNew ? ['new process'] : []),
+    ...(apart ? ['worker apart'] : []),
+  ].join(', ');
 }
 
-/** Rate or latency, and CPU, beside BullMQ. */
+/** Rate or latency, CPU, and what Redis ran, beside BullMQ. */
 export async function measureSmall(
   fixture: Fixture,
   shape: SmallShape,
@@ -53,6 +62,10 @@ export async function measureSmall(
     ...ratioOf(`${label}: ${text} ÷ BullMQ`, names, runs, key, bound(targets[key], isLow)),
     ...names.map((name) => medianRow(`${label}: ${titleOf(name)}`, unit, of(runs[name], key))),
   ]);
+  for (const [key, unit] of COUNTS) {
+    for (const name of names)
+      rows.push(medianRow(`${label}: ${titleOf(name)}`, unit, of(runs[name], key)));
+  }
   say(fixture, label, rows);
   return rows;
 }
@@ -60,13 +73,12 @@ export async function measureSmall(
 /** Latency behind a proxy that delays each direction, and how many round trips follow each other. */
 export async function measureBehindNetwork(
   fixture: Fixture,
-  size: number,
+  shape: SmallShape,
   count: number,
   delayMs: number,
   targets: { readonly p50Ms?: number; readonly roundTrips?: number },
 ): Promise<Row[]> {
-  const names = contendersFor(fixture, size);
-  const shape = { size, atOnce: 1, apart: false };
+  const names = contendersFor(fixture, shape.size);
   const { host, port } = fixture.server;
   await using proxy = await DelayingProxy.start({ host, port, delayMs });
   const near = new RoundTrips({ host, port });
@@ -78,7 +90,7 @@ export async function measureBehindNetwork(
     ...Object.fromEntries(names.map((name) => [`${name} near`, () => once(name, {})])),
   });
   const pingMs = { near: await near.close(), far: await far.close() };
-  const label = `${requests(size)}, behind ${delayMs} ms each way`;
+  const label = `${requests(shape.size)}, behind ${delayMs} ms each way`;
   const rows = [
     ...ratioOf(`${label}: p50 ÷ BullMQ`, names, runs, 'p50Ms', bound(targets.p50Ms, true)),
     ...names.map((name) =>
@@ -98,32 +110,6 @@ export async function measureBehindNetwork(
   return rows;
 }
 
-/** What one request needs of the server. Counts need no rounds. */
-export async function measureCounts(
-  fixture: Fixture,
-  size: number,
-  atOnce: number,
-  count: number,
-): Promise<Row[]> {
-  const shape = { size, atOnce, apart: false };
-  const rows: Row[] = [];
-  for (const name of contendersFor(fixture, size)) {
-    const run = await runSmall(fixture, name, shape, { count, counts: true });
-    const row = (unit: string, value: number) =>
-      medianRow(`${labelOf(shape)}: ${titleOf(name)}`, unit, [value]);
-    rows.push(
-      row('scripts a request', run.scripts),
-      row('commands a request, with those in scripts', run.commands),
-      row('keys named a request', run.sent.keys),
-      row('wire bytes a request', run.wireBytes),
-      row('writes a request', run.sent.writes),
-    );
-  }
-  say(fixture, `${labelOf(shape)}, counts`, rows);
-  return rows;
-}
-
-type Key = Exclude<keyof SmallRun, 'sent'>;
 interface Measure {
   readonly key: keyof SmallTargets;
   readonly text: string;
@@ -140,14 +126,19 @@ const CPU: readonly Measure[] = [
   { key: 'redisMicros', text: 'Redis CPU', unit: 'µs of Redis a request', isLow: true },
   { key: 'clientMicros', text: 'client CPU', unit: 'µs of clients a request', isLow: true },
 ];
+const COUNTS: readonly [keyof SmallRun, string][] = [
+  ['scripts', 'scripts a request'],
+  ['commands', 'commands a request, with those in scripts'],
+];
 
-const of = (runs: readonly SmallRun[] | undefined, key: Key) => (runs ?? []).map((run) => run[key]);
+const of = (runs: readonly SmallRun[] | undefined, key: keyof SmallRun) =>
+  (runs ?? []).map((run) => run[key]);
 
 function ratioOf(
   label: string,
   [own, peer]: readonly SmallContenderName[],
   runs: Readonly<Record<string, SmallRun[]>>,
-  key: Key,
+  key: keyof SmallRun,
   { target }: { readonly target?: Target },
 ): Row[] {
   if (!own || !peer) return [];

@@ -17,22 +17,27 @@ export interface Caller extends Closable {
   request(payloads: readonly Payload[]): Promise<readonly unknown[]>;
 }
 
+/** One attempt at a sub-request. `attempt`: its number, from 1. */
+export type Handle = (payload: Payload, attempt: number) => Promise<number>;
+
 /** A queue as callers of small requests use it. */
 export interface SmallContender {
   readonly title: string;
-  startWorker(address: Address, queue: string, slots: number): Promise<Closable>;
+  startWorker(address: Address, queue: string, slots: number, handle: Handle): Promise<Closable>;
   openCaller(address: Address, queue: string): Promise<Caller>;
 }
 
-const handle = async ({ n }: Payload) => n;
+/** Attempts of a sub-request, without backoff. No row needs a third: if one happens, the run fails. */
+const ATTEMPTS = 2;
 
 /** Piecework of a revision, by the module of its package. */
 export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Worker'>) => ({
   title: 'Piecework',
 
-  async startWorker({ host, port }: Address, queue: string, concurrency: number) {
+  async startWorker({ host, port }: Address, queue: string, concurrency: number, handle: Handle) {
     const redis = `redis://${host}:${port}`;
-    const handler = (payload: unknown) => handle(payload as Payload);
+    const handler = (payload: unknown, { attempt }: thisPiecework.HandlerContext) =>
+      handle(payload as Payload, attempt);
     return new module.Worker({ redis, queue, concurrency, handler }).start();
   },
 
@@ -40,7 +45,7 @@ export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Wo
     const pw = new module.Piecework({ redis: `redis://${host}:${port}`, queue });
     return {
       async request(payloads) {
-        const request = await pw.submit(payloads);
+        const request = await pw.submit(payloads, { attempts: ATTEMPTS });
         (await request.completion()).throwIfFailed();
         const values: unknown[] = [];
         for await (const { value } of request.results()) values.push(value);
@@ -55,20 +60,21 @@ export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Wo
 const bullmqAdd: SmallContender = {
   title: 'BullMQ add',
 
-  async startWorker(address, name, concurrency) {
-    return worker(name, address, concurrency, (job: Job<Payload>) => handle(job.data));
+  async startWorker(address, name, concurrency, handle) {
+    return worker(name, address, concurrency, attemptBy(handle));
   },
 
   async openCaller(address, name) {
     const queue = new Queue<Payload>(name, { connection: connectionOf(address) });
     // Each call under way listens for its end: more than ten at a time would be warned of, at a cost.
     queue.setMaxListeners(0);
-    const events = new QueueEvents(name, { connection: connectionOf(address) });
+    const events = eventsOf(name, address);
     await Promise.all([queue.waitUntilReady(), events.waitUntilReady()]);
     return {
       async request(payloads) {
-        const jobs = await Promise.all(payloads.map((payload) => queue.add('job', payload)));
-        return Promise.all(jobs.map((job) => finished(job, events)));
+        const add = (payload: Payload) => queue.add('job', payload, { attempts: ATTEMPTS });
+        const jobs = await Promise.all(payloads.map(add));
+        return Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
       },
       close: () => Promise.all([events.close(), queue.close()]),
     };
@@ -79,9 +85,9 @@ const bullmqAdd: SmallContender = {
 const bullmqFlow: SmallContender = {
   title: 'BullMQ flow',
 
-  async startWorker(address, name, concurrency) {
+  async startWorker(address, name, concurrency, handle) {
     const workers = await Promise.all([
-      worker(name, address, concurrency, (job: Job<Payload>) => handle(job.data)),
+      worker(name, address, concurrency, attemptBy(handle)),
       worker(parentsOf(name), address, concurrency, async (job) =>
         Object.values(await job.getChildrenValues()),
       ),
@@ -93,37 +99,27 @@ const bullmqFlow: SmallContender = {
     const connection = connectionOf(address);
     const producer = new FlowProducer({ connection });
     producer.setMaxListeners(0);
-    const events = new QueueEvents(parentsOf(queueName), { connection });
+    const events = eventsOf(parentsOf(queueName), address);
     await Promise.all([producer.waitUntilReady(), events.waitUntilReady()]);
     return {
       async request(payloads) {
-        const children = payloads.map((data) => ({ name: 'child', queueName, data }));
+        const opts = { attempts: ATTEMPTS };
+        const children = payloads.map((data) => ({ name: 'child', queueName, data, opts }));
         const parent = { name: 'parent', queueName: parentsOf(queueName), children };
-        return finished((await producer.add(parent)).job, events);
+        return (await producer.add(parent)).job.waitUntilFinished(events);
       },
       close: () => Promise.all([events.close(), producer.close()]),
     };
   },
 };
 
-const LOST_MS = 5_000;
-
-/**
- * The first read of QueueEvents begins at what is new by then, so events of the first jobs may be lost. Asked again, a job
- * that has ended answers at once.
- */
-async function finished<Result>(job: Job<unknown, Result>, events: QueueEvents): Promise<Result> {
-  for (;;) {
-    try {
-      return await job.waitUntilFinished(events, LOST_MS);
-    } catch (error) {
-      if (!String(error).includes('timed out before finishing')) throw error;
-    }
-  }
-}
-
 const parentsOf = (queue: string) => `${queue}-parents`;
 const connectionOf = (address: Address) => ({ ...address, maxRetriesPerRequest: null });
+const attemptBy = (handle: Handle) => (job: Job<Payload>) => handle(job.data, job.attemptsMade + 1);
+
+/** Reads from the beginning of the stream: by default, events before the first read are lost, and callers wait for ever. */
+const eventsOf = (name: string, address: Address) =>
+  new QueueEvents(name, { connection: connectionOf(address), lastEventId: '0' });
 
 async function worker(
   name: string,
@@ -136,8 +132,8 @@ async function worker(
   started.on('error', (error) => {
     if (error.message !== 'Connection is closed.') throw error;
   });
-  started.on('failed', (_, error) => {
-    throw error;
+  started.on('failed', (job, error) => {
+    if (!job || job.attemptsMade >= (job.opts.attempts ?? 1)) throw error;
   });
   await started.waitUntilReady();
   return started;

@@ -1,12 +1,18 @@
-import type { Sent } from '../sent-commands.js';
+import type { Attempts } from './attempts.js';
 import type { Address, SmallContenderName } from './small-contender.js';
 
-/** The order to a process of callers, of a worker, or of both. */
+/** The order to a process of callers, of workers, or of both. */
 export interface SmallOrder {
   readonly contender: SmallContenderName;
   readonly redis: Address;
   readonly queue: string;
+  readonly workers: number;
+  /** Slots of each worker. */
   readonly slots: number;
+  /** How long a handler waits; 0: it returns at once. */
+  readonly handlerMs: number;
+  /** Share of the sub-requests whose first attempt fails, in percent. */
+  readonly failingPercent: number;
   /** Sub-requests of a request. */
   readonly size: number;
   /** Requests that are under way at the same time. */
@@ -14,11 +20,9 @@ export interface SmallOrder {
   readonly count: number;
   readonly warmUpCount: number;
   readonly payloadBytes: number;
-  /** Whether the process contains the worker, and whether it contains the callers. */
+  /** Whether the process contains the workers, and whether it contains the callers. */
   readonly works: boolean;
   readonly calls: boolean;
-  /** Counts the commands that it sends, which costs time. */
-  readonly counts: boolean;
 }
 
 export interface SmallReport {
@@ -26,7 +30,8 @@ export interface SmallReport {
   /** From `submit` to all results, of each request. */
   readonly latenciesMs: readonly number[];
   readonly cpuMicros: number;
-  readonly sent: Sent;
+  /** Of the workers in this process. */
+  readonly attempts: Attempts;
 }
 
 /** `begin` forgets what was before; `call` makes all requests; both are answered when done. */

@@ -1,36 +1,32 @@
 import { answerWords } from '../child-program.js';
-import { countSentCommands, type Sent, sent } from '../sent-commands.js';
+import { Handlers } from './attempts.js';
 import { callAll } from './call-all.js';
 import { smallContenders } from './small-contender.js';
 import type { SmallOrder, SmallReport, SmallWord } from './small-order.js';
 
-/** First of rows that make one request at a time, too: one after the other, the warm-up would take minutes. */
-const WARM_UP_AT_ONCE = 20;
-/** Then those go on one at a time, this many times as often as is measured: other code runs, which V8 has to compile. */
-const WARM_UP_AS_MEASURED = 5;
-
 /*
- * One process of a row of `small-request`: the callers, the worker, or both.
+ * One process of a row of `small-request`: the callers, the workers, or both.
  */
 await answerWords<SmallOrder, SmallWord>(async (order) => {
-  if (order.counts) countSentCommands();
   const contender = smallContenders[order.contender];
   const { redis, queue, slots } = order;
-  const worker = order.works ? await contender.startWorker(redis, queue, slots) : undefined;
+  const handlers = new Handlers(order);
+  const workers = await Promise.all(
+    Array.from({ length: order.works ? order.workers : 0 }, () =>
+      contender.startWorker(redis, queue, slots, handlers.handle),
+    ),
+  );
   const caller = order.calls ? await contender.openCaller(redis, queue) : undefined;
-  if (caller) await callAll(caller, { ...order, atOnce: WARM_UP_AT_ONCE }, order.warmUpCount);
-  if (caller && order.atOnce < WARM_UP_AT_ONCE)
-    await callAll(caller, order, WARM_UP_AS_MEASURED * order.count);
+  if (caller) await callAll(caller, order, order.warmUpCount);
 
   let cpuBefore = process.cpuUsage();
-  let sentBefore: Sent = sent();
   let elapsedMs = 0;
   let latenciesMs: number[] = [];
   return {
     answers: {
       async begin() {
         cpuBefore = process.cpuUsage();
-        sentBefore = sent();
+        handlers.take();
       },
       async call() {
         const startMs = performance.now();
@@ -39,20 +35,13 @@ await answerWords<SmallOrder, SmallWord>(async (order) => {
       },
       async report(): Promise<SmallReport> {
         const { user, system } = process.cpuUsage(cpuBefore);
-        const { commands, writes, keys } = sent();
-        return {
-          ...{ elapsedMs, latenciesMs, cpuMicros: user + system },
-          sent: {
-            commands: commands - sentBefore.commands,
-            writes: writes - sentBefore.writes,
-            keys: keys - sentBefore.keys,
-          },
-        };
+        const attempts = handlers.take();
+        return { elapsedMs, latenciesMs, cpuMicros: user + system, attempts };
       },
     },
     async close() {
       await caller?.close();
-      await worker?.close();
+      await Promise.all(workers.map((worker) => worker.close()));
     },
   };
 });
