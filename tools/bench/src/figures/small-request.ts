@@ -58,7 +58,7 @@ const PARTS: Record<string, Part> = {
       p50Ms: 1,
       roundTrips: 4,
     }),
-  ...withApart('10 busy', BUSY_10, 1_000, { perSecond: 5 }),
+  ...withApart('10 busy', BUSY_10, 2_000, { perSecond: 5 }),
   '20 4x50 20ms failing': part({ ...WAITING_20, failingPercent: 5 }, 300, {
     perSecond: 1.2,
     redisMicros: 0.5,
@@ -78,7 +78,7 @@ export const smallRequest: Figure = {
     'From the call that submits until the caller has all results: rate or latency, CPU of Redis’ main thread and of the clients, scripts and commands, for requests of 1 to 100 sub-requests.',
   method: [
     'BullMQ: a request of one is `add` and `waitUntilFinished`; of more, a flow whose parent returns `getChildrenValues()`, and `waitUntilFinished` of the parent. Piecework: `submit`, `completion()`, `results()`. Both: two attempts, no backoff, otherwise defaults. Each of BullMQ’s workers has one for the parents beside it, with as many slots.',
-    'Callers and workers share one process, a new one for each run; apart: the workers have a process of their own, and client CPU is that of both. “New process”: the first request is measured, too, with the compiler of V8 at work. In the other rows a process warms up with requests of 4,000 sub-requests in all.',
+    'Callers and workers share one process, a new one for each run; apart: the workers have a process of their own, and client CPU is that of both. “New process”: the first request is measured, too, with the compiler of V8 at work. In the other rows a process warms up with 4,000 sub-requests, and at least 300 requests.',
     'Handlers return at once, or wait on a timer. Which sub-requests fail depends on their number; each of them fails at its first attempt and succeeds at the second, so that half of the attempts fail if each fails once. Each result has to come exactly once, and the handlers have to run and to fail exactly as often as the row says.',
     `Network: one at a time in a new process, callers and worker reach Redis through a TCP proxy that delays each direction by ${DELAY_MS} ms. Serial round trips: what the proxy adds to the latency, over what it adds to PING.`,
     'Scripts and commands are counted by the server; the pops with which workers wait are part of them.',

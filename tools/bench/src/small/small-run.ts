@@ -56,7 +56,7 @@ export async function runSmall(
     redis: { host: redis.host, port: redis.port },
     queue: fixture.newQueue(),
     // The compiler of V8 works until a process has had some thousands of requests of one.
-    warmUpCount: isNew ? 0 : Math.ceil(fixture.of(4_000, 2_000, 4) / size),
+    warmUpCount: isNew ? 0 : Math.max(fixture.of(300, 100, 4), fixture.of(4_000, 2_000, 4) / size),
     works: !apart,
     calls: true,
   };
