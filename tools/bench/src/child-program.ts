@@ -63,6 +63,8 @@ export async function answerWords<Order, Word extends string>(
     await end?.();
     process.exit(end ? 0 : 1);
   });
+  // Killed while this process was loading its modules: the event came before anyone listened.
+  if (!process.connected) process.exit(1);
   const { answers, close } = await prepare(JSON.parse(process.argv[2] ?? '') as Order);
   end = close;
   process.on('message', async (word: Word) => tell((await answers[word]()) ?? 'done'));
