@@ -232,7 +232,7 @@ describe('the figures beyond the rates', () => {
 });
 
 describe('the attempts of small requests', () => {
-  const order = { count: 5, size: 20, handlerMs: 0, failingPercent: 30 };
+  const order = { count: 5, size: 20, handlerMs: 0, failingPercent: 30, attempts: 2 } as const;
 
   /** Attempts of one run, in which sub-requests that fail are tried again. */
   async function play(failingPercent: number): Promise<Attempts> {

@@ -8,12 +8,13 @@ export interface Attempts {
   readonly failed: number;
 }
 
-type Rule = Pick<SmallOrder, 'handlerMs' | 'failingPercent'>;
+type Order = Pick<SmallOrder, 'count' | 'size' | 'handlerMs' | 'failingPercent' | 'attempts'>;
+type Rule = Pick<Order, 'handlerMs' | 'failingPercent'>;
 
 /** Whether the first attempt of sub-request `n` fails: spread evenly, and the same for all contenders. */
 const failsFirst = (n: number, percent: number) => (n * percent) % 100 < percent;
 
-/** The handlers of a process. A sub-request that fails succeeds at its second attempt. */
+/** The handlers of a process. A sub-request that fails succeeds at its second attempt, if it has one. */
 export class Handlers {
   #made = 0;
   #failed = 0;
@@ -39,15 +40,14 @@ export class Handlers {
   }
 }
 
-/** @throws Error unless each sub-request was attempted once, and those that fail by the rule once more */
+/** @throws Error unless each sub-request was attempted once, and those that fail by the rule once more if they may */
 export function checkAttempts(
-  { count, size, failingPercent }: Pick<SmallOrder, 'count' | 'size' | 'failingPercent'>,
+  { count, size, failingPercent, attempts }: Omit<Order, 'handlerMs'>,
   { made, failed }: Attempts,
 ): void {
   const all = Array.from({ length: count * size }, (_, n) => n);
   const failing = all.filter((n) => failsFirst(n, failingPercent)).length;
-  if (made === all.length + failing && failed === failing) return;
-  throw new Error(
-    `${made} attempts, of which ${failed} failed, instead of ${all.length + failing} and ${failing}`,
-  );
+  const due = all.length + (attempts - 1) * failing;
+  if (made === due && failed === failing) return;
+  throw new Error(`${made} attempts, of which ${failed} failed, instead of ${due} and ${failing}`);
 }

@@ -69,7 +69,7 @@ async function openSide(
   const contender = pieceworkOf(await pieceworkIn(pieceworkRoot));
   const queue = `compare-${title.replaceAll(/\W+/g, '-')}`;
   const worker = await contender.startWorker(server, queue, concurrency, async ({ n }) => n);
-  const caller = await contender.openCaller(server, queue);
+  const caller = await contender.openCaller(server, queue, 1);
   const close = async () => {
     await caller.close();
     await worker.close();

@@ -32,8 +32,8 @@ const requests = (size: number) =>
   size === 1 ? '1 sub-request' : `${size.toLocaleString('en-US')} sub-requests`;
 
 function labelOf(shape: SmallShape): string {
-  const { size, atOnce, workers, slots, handlerMs, failingPercent, isNew, apart } = shape;
-  const failing = failingPercent === 100 ? 'each fails once' : `${failingPercent} % fail once`;
+  const { size, atOnce, workers, slots, handlerMs, failingPercent, attempts, isNew, apart } = shape;
+  const failing = `${failingPercent} % fail ${attempts === 1 ? 'for good' : 'once'}`;
   return [
     requests(size),
     atOnce === 1 ? 'one at a time' : `${atOnce} at a time`,

@@ -13,7 +13,7 @@ interface Closable {
 }
 
 export interface Caller extends Closable {
-  /** Submits one request and resolves to all its results, in any order. */
+  /** Submits one request and resolves to all its results, in any order; of what has failed, to the payload. */
   request(payloads: readonly Payload[]): Promise<readonly unknown[]>;
 }
 
@@ -24,11 +24,9 @@ export type Handle = (payload: Payload, attempt: number) => Promise<number>;
 export interface SmallContender {
   readonly title: string;
   startWorker(address: Address, queue: string, slots: number, handle: Handle): Promise<Closable>;
-  openCaller(address: Address, queue: string): Promise<Caller>;
+  /** `attempts`: of each sub-request, without backoff. */
+  openCaller(address: Address, queue: string, attempts: number): Promise<Caller>;
 }
-
-/** Attempts of a sub-request, without backoff. No row needs a third: if one happens, the run fails. */
-const ATTEMPTS = 2;
 
 /** Piecework of a revision, by the module of its package. */
 export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Worker'>) => ({
@@ -41,14 +39,15 @@ export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Wo
     return new module.Worker({ redis, queue, concurrency, handler }).start();
   },
 
-  async openCaller({ host, port }: Address, queue: string): Promise<Caller> {
+  async openCaller({ host, port }: Address, queue: string, attempts: number): Promise<Caller> {
     const pw = new module.Piecework({ redis: `redis://${host}:${port}`, queue });
     return {
       async request(payloads) {
-        const request = await pw.submit(payloads, { attempts: ATTEMPTS });
-        (await request.completion()).throwIfFailed();
+        const request = await pw.submit(payloads, { attempts });
+        await request.completion();
         const values: unknown[] = [];
-        for await (const { value } of request.results()) values.push(value);
+        for await (const result of request.results({ failed: true }))
+          values.push(result.status === 'failed' ? payloads[result.index] : result.value);
         return values;
       },
       close: () => pw.close(),
@@ -64,7 +63,7 @@ const bullmqAdd: SmallContender = {
     return worker(name, address, concurrency, attemptBy(handle));
   },
 
-  async openCaller(address, name) {
+  async openCaller(address, name, attempts) {
     const queue = new Queue<Payload>(name, { connection: connectionOf(address) });
     // Each call under way listens for its end: more than ten at a time would be warned of, at a cost.
     queue.setMaxListeners(0);
@@ -72,9 +71,10 @@ const bullmqAdd: SmallContender = {
     await Promise.all([queue.waitUntilReady(), events.waitUntilReady()]);
     return {
       async request(payloads) {
-        const add = (payload: Payload) => queue.add('job', payload, { attempts: ATTEMPTS });
+        const add = (payload: Payload) => queue.add('job', payload, { attempts });
         const jobs = await Promise.all(payloads.map(add));
-        return Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
+        const end = (job: Job<Payload>) => job.waitUntilFinished(events).catch(() => job.data);
+        return Promise.all(jobs.map(end));
       },
       close: () => Promise.all([events.close(), queue.close()]),
     };
@@ -95,7 +95,7 @@ const bullmqFlow: SmallContender = {
     return { close: () => Promise.all(workers.map((each) => each.close())) };
   },
 
-  async openCaller(address, queueName) {
+  async openCaller(address, queueName, attempts) {
     const connection = connectionOf(address);
     const producer = new FlowProducer({ connection });
     producer.setMaxListeners(0);
@@ -103,7 +103,7 @@ const bullmqFlow: SmallContender = {
     await Promise.all([producer.waitUntilReady(), events.waitUntilReady()]);
     return {
       async request(payloads) {
-        const opts = { attempts: ATTEMPTS };
+        const opts = { attempts };
         const children = payloads.map((data) => ({ name: 'child', queueName, data, opts }));
         const parent = { name: 'parent', queueName: parentsOf(queueName), children };
         return (await producer.add(parent)).job.waitUntilFinished(events);
@@ -131,9 +131,6 @@ async function worker(
   // A connection that is being closed reports that.
   started.on('error', (error) => {
     if (error.message !== 'Connection is closed.') throw error;
-  });
-  started.on('failed', (job, error) => {
-    if (!job || job.attemptsMade >= (job.opts.attempts ?? 1)) throw error;
   });
   await started.waitUntilReady();
   return started;

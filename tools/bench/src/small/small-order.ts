@@ -13,6 +13,8 @@ export interface SmallOrder {
   readonly handlerMs: number;
   /** Share of the sub-requests whose first attempt fails, in percent. */
   readonly failingPercent: number;
+  /** Attempts of a sub-request, without backoff. 1: what fails has failed for good; 2: it succeeds at the second. */
+  readonly attempts: 1 | 2;
   /** Sub-requests of a request. */
   readonly size: number;
   /** Requests that are under way at the same time. */

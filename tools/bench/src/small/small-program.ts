@@ -16,7 +16,7 @@ await answerWords<SmallOrder, SmallWord>(async (order) => {
       contender.startWorker(redis, queue, slots, handlers.handle),
     ),
   );
-  const caller = order.calls ? await contender.openCaller(redis, queue) : undefined;
+  const caller = order.calls ? await contender.openCaller(redis, queue, order.attempts) : undefined;
   if (caller) await callAll(caller, order, order.warmUpCount);
 
   let cpuBefore = process.cpuUsage();
