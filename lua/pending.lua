@@ -31,7 +31,7 @@ local function ofCompact(c)
   elseif worker == '' then
     return { 'ok', { holder, digits(total) } }
   end
-  local reply, forMs = { 'ok', {} }, math.max(0, now() - c[ENTERED_AT])
+  local reply, forMs = { 'ok', {} }, math.max(0, now() - c[SINCE])
   for index = from, math.min(total, from + count) - 1 do
     if forMs >= leastMs then
       reply[#reply + 1], reply[#reply + 2] = c[GENERATION] .. '-' .. digits(index), forMs

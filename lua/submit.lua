@@ -162,7 +162,8 @@ local function writeCompact(new, at, out, fields, value)
   end
   local c = {
     '', 0, out, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
-    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0, 0, '', {}, 0,
+    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0, 0, '', {},
+    tonumber(value.heldUntil) or 0,
   }
   local written = {}
   for i, one in ipairs(new) do

@@ -13,7 +13,9 @@ local function enterCompact(request, generation, worker, op, want, at, leaseMs, 
     -- cure: a compact request is for workers that serve its task
     not isServed(c[TASK]) or
     -- cure: tokens of an old priority die, of a compact request
-    epoch < present - 1 then
+    epoch < present - 1 or
+    -- cure: a compact request that is held again is not entered
+    c[SINCE] > at then
     return nil
   end
   local grant = math.min(want, limit, total)
@@ -28,7 +30,7 @@ local function enterCompact(request, generation, worker, op, want, at, leaseMs, 
   elseif epoch == present - 1 and c[OUT_BEFORE] > 0 then
     c[OUT_BEFORE] = c[OUT_BEFORE] - 1
   end
-  c[WORKER], c[PERMITS], c[OP], c[ENTERED_AT], c[LEASE_ENDS], c[LEASE_MS] = worker, grant, op, at, at + leaseMs, leaseMs
+  c[WORKER], c[PERMITS], c[OP], c[SINCE], c[LEASE_ENDS], c[LEASE_MS] = worker, grant, op, at, at + leaseMs, leaseMs
   redis.call('SET', request, cmsgpack.pack(c))
   return grant, c
 end

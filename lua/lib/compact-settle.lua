@@ -85,7 +85,7 @@ local function settleCompact(request, failed, generation, worker, successes, val
   if #failures > 0 then
     noteExceeded(c, state)
   end
-  c[OUT], c[OUT_BEFORE], c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS], c[ENTERED_AT] = 0, 0, '', 0, 0, 0, 0, 0
+  c[OUT], c[OUT_BEFORE], c[WORKER], c[PERMITS], c[OP], c[LEASE_ENDS], c[LEASE_MS], c[SINCE] = 0, 0, '', 0, 0, 0, 0, 0
   c[PAYLOADS], c[KEPT], c[FAILED], c[RECORD] = costWith('', costs), state.kept, state.failed, record
   return completeIfDone(request, state, at, channel, { kept = #failures > 0 and { failed } or {} })
 end

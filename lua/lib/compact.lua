@@ -12,14 +12,15 @@
 --    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other     29 outcome, ''
 --    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      fields        30 its only record: 'ok', results or
 --                   10 term:<w>*                                      25 payloads         !index, attempts
---                                                                                     31 when it was entered*
+--                                                                                     31 when it was entered*; before:
+--                                                                                        heldUntil; 0: it is not held
 --
 -- 24: field, value, … in MessagePack, leaseMs among them · 25: with RS (U+001E) between; once complete, the cost of all
 -- attempts (lib/cost). The first enter of that worker is its only one, so its op is the number of its grant, too.
 local GENERATION, TOTAL, OUT, OUT_BEFORE, EPOCH, WORKER, PERMITS, OP, LEASE_ENDS, LEASE_MS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local PRIORITY, LIMIT, TASK, ATTEMPTS, POLICY, RESULTS, RETENTION_MS, NOTIFY = 11, 12, 13, 14, 15, 16, 17, 18
-local CREATED_AT, OTHERS, PAYLOADS, COMPLETED_AT, KEPT, FAILED, OUTCOME, RECORD, ENTERED_AT = 19, 24, 25, 26, 27, 28, 29,
-  30, 31
+local CREATED_AT, OTHERS, PAYLOADS, COMPLETED_AT, KEPT, FAILED, OUTCOME, RECORD, SINCE = 19, 24, 25, 26, 27, 28, 29, 30,
+  31
 
 local function isCompact(request)
   return redis.call('TYPE', request).ok == 'string'
@@ -132,7 +133,7 @@ local function writeStream(c, work)
     -- cure: what is compact may be with a worker, in a stream
     worker ~= '' then
     redis.call('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', #ids, 'STREAMS', work, '>')
-    ids[#ids + 1], ids[#ids + 2], ids[#ids + 3] = 'IDLE', digits(math.max(0, now() - c[ENTERED_AT])), 'JUSTID'
+    ids[#ids + 1], ids[#ids + 2], ids[#ids + 3] = 'IDLE', digits(math.max(0, now() - c[SINCE])), 'JUSTID'
     redis.call('XCLAIM', work, 'workers', worker, 0, unpack(ids))
   end
 end

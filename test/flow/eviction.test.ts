@@ -210,7 +210,8 @@ test('results and failures that were evicted are an error, not an empty list', a
     redis: url,
     handler: async (n: number) => {
       if (n === 2) throw new Error('two');
-      return 'x'.repeat(2_000);
+      // Longer than what stays in the state.
+      return 'x'.repeat(20_000);
     },
   });
   await worker.start();

@@ -417,6 +417,25 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'one that the clock holds again is not entered': {
+    async play() {
+      const nothing = await given.nothing();
+      const generation = await submitWhole(nothing, { delayMs: 5_000 });
+      const scene = { ...nothing, generation };
+      moveClock(5_001);
+      expect(await answerOf(scene.request.tend(generation, ''))).toMatchObject({ mint: 1 });
+      moveClock(-4_000);
+      expect(await enter(scene)).toMatchObject({ verdict: 'ok', permits: 0 });
+    },
+    without: [
+      {
+        script: 'enter',
+        cure: 'a compact request that is held again is not entered',
+        change: 'never',
+      },
+    ],
+  },
+
   'one that has a deadline ends after its length, also where the clock has gone back': {
     async play() {
       const scene = await given.nothing();

@@ -62,6 +62,7 @@ export const unmodelled = [
     'each sub-request of a compact request ends once',
     'who may try again is no end of a compact request',
     'the lease of a compact request is of the worker that has it',
+    'a compact request that is held again is not entered',
     'a compact request is settled by the worker that has it',
     'a compact request is settled as a whole',
     'a long record is not usual, of a compact request',

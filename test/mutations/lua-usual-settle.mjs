@@ -183,6 +183,11 @@ export const luaUsualSettle = [
     history: 'what fails is tried again where it has attempts left',
   },
   {
+    cure: 'a compact request that is held again is not entered',
+    test: COMPACT,
+    history: 'one that the clock holds again is not entered',
+  },
+  {
     cure: 'the lease of a compact request is of the worker that has it',
     test: COMPACT,
     history: 'a worker that has nothing of it renews nothing',

@@ -89,6 +89,6 @@ export async function settleAll(
 }
 
 /** Makes the usual form of a request that may be compact, as each call does that is not for compact ones. */
-export async function expand(request: Pick<RequestCommands, 'renewProducer'>): Promise<void> {
-  await request.renewProducer(0);
+export async function expand(request: Pick<RequestCommands, 'seal'>): Promise<void> {
+  await request.seal(0, '', 0);
 }
