@@ -9,7 +9,7 @@ import {
   WorkerCommands,
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
-import { mostAtEnter } from '../shared/read-at-enter.js';
+import { MOST_AT_ENTER } from '../shared/read-at-enter.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 
 /** What `settle` answers. */
@@ -67,7 +67,7 @@ export class SessionCalls {
       leaseMs,
       epochs,
       tasks: handlers.served,
-      most: mostAtEnter(quick),
+      most: MOST_AT_ENTER,
       awaited,
       ahead,
       quick,

@@ -2,9 +2,8 @@
  * How many sub-requests come with the permits of an enter.
  */
 
-/** Most of them; and most where handlers are so short that they are read ahead. */
-const MOST = 16;
-const MOST_QUICK = 128;
+/** Most of them: as many as a compact request may have, which stays compact only if all of it is read. */
+export const MOST_AT_ENTER = 128;
 /** Most that is read ahead for each permit. */
 export const PER_PERMIT = 4;
 /**
@@ -14,9 +13,6 @@ export const PER_PERMIT = 4;
 export const QUICK_MS = 2;
 /** Most of these for each permit. */
 const QUICK_PER_PERMIT = 32;
-
-/** `quick`: how many are read ahead where others could run them. */
-export const mostAtEnter = (quick: number): number => (quick > 0 ? MOST_QUICK : MOST);
 
 /** How many are read ahead for each permit where all of these run within a time slice. */
 export const aheadIn = (averageMs: number, quantumMs: number): number =>
