@@ -91,6 +91,7 @@ local function replyTo(k, i, first, last)
   if state.status == 'complete' then
     return { 'complete', endOf(request, work) }
   end
+  local at = state.at
   cost = cost or ''
   local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
   local late = op and op <= known
