@@ -1,4 +1,5 @@
---- Creates a request: its state and the empty stream of its sub-requests.
+--- Creates a request. With items, these are all that it gets: it is sealed, and its first token is counted. Without items
+--- it is open, and `append` adds them.
 --
 -- KEYS
 --   request  hash    state of the request
@@ -9,26 +10,34 @@
 --   owner       string  name of this submission; tells a repetition from another submitter
 --   windowMs    int     a create older than this is refused, as its tombstone may be gone
 --   leaseMs     int     length of the producer lease
---   fields...   value   field, value, … of the options. Two are lengths, and what ends with them is
---                       kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite,
---                       priority becomes 'priority~due', which every reply hands on
+--   call        string  names the call; of several with one owner, the request records which one made it; '': none
+--   options     string  JSON array of field, value, … Two are lengths, and what ends with them is kept too: delayMs
+--                       until heldUntil, deadlineMs until deadline. With expedite, priority becomes
+--                       'priority~due', which every reply hands on
+--   items...    value   all its items
 -- REPLIES
---   {'created', tendAt: int}  the request exists, is open and is ours · tendAt: server time at which it has to
---      be tended, as something begins or ends then; 0: none
---   {'exists', status: text, generation: int, digest: text, sealedBy: text, sent: int, total: int}
+--   {'created', tendAt: int, createdBy: text}  the request exists, is open and is ours · tendAt: server time at which
+--      it has to be tended, as something begins or ends then; 0: none · createdBy: the call that made it, or ''
+--   {'sealed', tendAt: int, mint: int, epoch: int, priority: text}  this call has made it, with all its items, and it is
+--      still sealed; push `mint` tokens of `epoch`
+--   {'exists', status: text, generation: int, digest: text, sealedBy: text, sent: int, total: int, createdBy: text}
 --      a request of this id is unfinished or retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
 --   {'void', above: int}  this generation was given up, or has ended; start again with an intent
 --      above that one
--- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
+-- REPEAT  the same while it is open, or sealed as this call made it; else 'exists'. Nothing changes
 -- FLAGS
 
---- @include now, digits, compact, options
+--- @include now, digits, options, compact, first-state
 
 local request, work, results = KEYS[1], KEYS[2], KEYS[3]
-local generation, owner, windowMs, leaseMs =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local fields = { unpack(ARGV, 5) }
+local generation, owner, windowMs, leaseMs, call, options =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
+local items = { unpack(ARGV, 7) }
+local one = {
+  request = request, work = work, generation = tonumber(generation), life = generation, owner = owner, call = call,
+  items = items, first = 1, count = #items,
+}
 
 -- The first time at which something begins or ends; 0: never.
 local function tendAt()
@@ -56,26 +65,24 @@ local function refuse(asked, voided)
   redis.call('PEXPIRE', request, windowMs, 'GT')
 end
 
--- Writes the state of a new request, and the empty stream of its sub-requests.
-local function open(at)
+-- Writes the new request, and returns what its tokens are.
+local function make(at)
   -- There are results without a state if somebody deleted that.
   -- cure: a new request has no results
   redis.call('UNLINK', results)
-  redis.call('DEL', work)
-  redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
-  redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'total', 0,
-    'succeeded', 0, 'failed', 0, 'cancelled', 0, 'largest', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
-    'createdAt', at, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
-    'createUntil', math.min(generation, at) + windowMs, unpack((optionFields(fields, at))))
+  local terms = termsOf(options, leaseMs, windowMs, at)
+  writeUsual(one, terms)
   redis.call('PERSIST', request)
+  return terms.out, terms.value.priority
 end
 
 local at = now()
 if isCompact(request) then
   expand(request, work, results)
 end
-local current, status, ownedBy, digest, voided =
-  unpack(redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided'))
+local current, status, ownedBy, digest, voided, sealedBy, createdBy, total, out, epoch, priority = unpack(redis.call(
+  'HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided', 'sealedBy', 'createdBy', 'total', 'out', 'epoch',
+  'priority'))
 if current then
   local known, asked = tonumber(current), tonumber(generation)
   local tombstone = status == 'void' or status == 'dropped'
@@ -83,17 +90,18 @@ if current then
     -- A generation that is there is met under its own number, so the queue side may still have it open.
     return { 'void', tombstone and known or known - 1 }
   end
-  if asked == known and ownedBy == owner and status == 'open' then
-    return { 'created', tendAt() }
+  if asked == known and #items == 0 and ownedBy == owner and status == 'open' then
+    return { 'created', tendAt(), createdBy or '' }
+  end
+  if asked == known and #items > 0 and isAsMade(one, status, sealedBy, createdBy) then
+    return { 'sealed', tendAt(), out, epoch, priority }
   end
   if not tombstone then
     if asked > known then
       refuse(asked, voided)
     end
-    local sealedBy = redis.call('HGET', request, 'sealedBy') or ''
-    local sent = tonumber(redis.call('HGET', request, 'sent:' .. sealedBy)) or 0
-    local total = tonumber(redis.call('HGET', request, 'total'))
-    return { 'exists', status, current, digest or '', sealedBy, sent, total }
+    local sent = tonumber(redis.call('HGET', request, 'sent:' .. (sealedBy or ''))) or 0
+    return { 'exists', status, current, digest or '', sealedBy or '', sent, tonumber(total), createdBy or '' }
   end
 elseif at - generation > windowMs then
   -- If the clock goes back, this create is young again; but the refused caller takes it off the queue side.
@@ -108,5 +116,8 @@ elseif redis.call('TYPE', work).ok == 'stream' then
     return { 'void', last }
   end
 end
-open(at)
-return { 'created', tendAt() }
+local mint, priority = make(at)
+if #items == 0 then
+  return { 'created', tendAt(), call }
+end
+return { 'sealed', tendAt(), mint, 1, priority }

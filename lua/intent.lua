@@ -16,7 +16,7 @@
 -- REPEAT  the generation of the first call; which of two submitters owns it, create decides
 -- FLAGS
 
---- @include now, generation, first-open
+--- @include now, digits, generation, open-ids
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
 local id, graceMs, above = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -27,14 +27,7 @@ if not generation or --[[cure: an open generation that has ended is replaced]] g
   local at = now()
   local v = redis.call('HMGET', counters, 'generation', 'openedAt')
   generation = nextGeneration(tonumber(v[1]) or 0, at, above)
-  -- First, as a user who reads only may do the rest, but not this: an intent that is refused has written nothing.
-  -- cure: the counts of a queue in use do not expire
-  redis.call('PERSIST', counters)
-  redis.call('HSET', counters, 'generation', generation,
-    -- cure: an opened id shows how far the clock was
-    'openedAt', math.max(at, tonumber(v[2]) or 0))
-  noteFirst(counters, v[2], at)
-  redis.call('HSET', open, id, generation)
+  openIds(open, counters, { id, generation }, generation, at, v[2])
   redis.call('ZADD', agenda, at + graceMs, id)
 end
 return { 'opened', generation }

@@ -16,7 +16,7 @@
 -- REPEAT  'open', nothing changes
 -- FLAGS allow-oom
 
---- @include now, first-open
+--- @include now, digits, open-ids
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
 local id, generation, instead = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -31,11 +31,6 @@ end
 -- What was given out since the state that came back is forgotten too.
 local at = now()
 local v = redis.call('HMGET', counters, 'generation', 'openedAt')
-redis.call('HSET', counters, 'generation', math.max(tonumber(v[1]) or 0, tonumber(generation)), 'openedAt',
-  math.max(tonumber(v[2]) or 0, at))
-noteFirst(counters, v[2], at)
--- cure: the counts of a queue in use do not expire, 2
-redis.call('PERSIST', counters)
-redis.call('HSET', open, id, generation)
+openIds(open, counters, { id, generation }, math.max(tonumber(v[1]) or 0, tonumber(generation)), at, v[2])
 redis.call('ZADD', agenda, at, id)
 return { 'reopened' }

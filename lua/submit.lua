@@ -1,8 +1,7 @@
---- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
---- `append` and `seal` leave it (a small one compact, see lib/compact), and pushes its first
---- token. One call, for a server that has both sides. The requests of one call have the same options. An id of which
---- anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written,
---- or none, and a server that loses its last writes loses all of it.
+--- Submits requests whose items are all known: does what `intent`, `create` and `push` do, in one call, for a server that
+--- has both sides. A small request is compact (lib/compact). The requests of one call have the same options. An id of
+--- which anything is there is left alone: the separate calls find out what it is. All of a request is written, or none,
+--- and a server that loses its last writes loses all of it.
 --
 -- KEYS
 --   open         hash  id -> generation of every open request
@@ -26,7 +25,7 @@
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
 
---- @include now, digits, generation, lane, options, first-open, compact
+--- @include now, digits, generation, lane, options, open-ids, compact, first-state, first-compact
 
 local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local graceMs, windowMs, leaseMs, priority, channel, options =
@@ -40,7 +39,7 @@ local function asked()
     local id, owner, call, count = unpack(submissions, next, next + 3)
     all[#all + 1] = {
       request = requests[i], work = requests[i + 1], results = requests[i + 2], id = id, owner = owner, call = call,
-      first = next + 4, count = tonumber(count),
+      items = submissions, first = next + 4, count = tonumber(count),
     }
     ids[#ids + 1] = id
     next = next + 4 + count
@@ -57,9 +56,7 @@ local function madeBefore(one, opened)
   else
     v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
   end
-  local same = v[1] and v[1] == opened and v[2] == 'sealed' and v[3] == one.owner and
-    --[[cure: a submission that is sent twice finds its own request only]] (v[4] or '') == one.call
-  return same and v[1] or '0'
+  return v[1] and v[1] == opened and isAsMade(one, v[2], v[3], v[4]) and v[1] or '0'
 end
 
 -- Decides about each request before anything is written: the generation of each, as it is replied. Returns those that
@@ -89,146 +86,19 @@ local function decide(all, ids, at, last)
   return generations, new, last
 end
 
--- What the states of the requests of this call have in common. Redis searches a state from its beginning, so what
--- workers read comes first, also among the options. What the others have not in common with the `first` is written
--- over it.
-local function common(first, at, out, options)
-  local fields = { 'generation', first.life, 'total', digits(first.count), 'largest', digits(first.largest),
-    'createUntil', digits(first.createUntil), 'status', 'sealed', 'succeeded', '0', 'failed', '0', 'cancelled', '0',
-    'granted', '0', 'out', out, 'outBefore', '0', 'epoch', '1', 'createdAt', digits(at) }
-  local n = #fields
-  for i = 1, #options do
-    fields[n + i] = options[i]
-  end
-  n = n + #options
-  fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'leaseMs', leaseMs, 'producerUntil', digits(at + leaseMs)
-  return fields
-end
-
--- What is different in the state of each. `first`: of whom the rest is.
-local function own(one, first)
-  -- The create of the separate calls counts as an item (docs/protocol.md, "One round trip").
-  local fields = { 'owner', one.owner, 'sealedBy', one.owner, 'sent:' .. one.owner, digits(one.count + 1) }
-  local function add(field, value)
-    fields[#fields + 1], fields[#fields + 2] = field, value
-  end
-  if one.call ~= '' then
-    add('createdBy', one.call)
-  end
-  if one.life ~= first.life then
-    add('generation', one.life)
-  end
-  if one.count ~= first.count then
-    add('total', digits(one.count))
-  end
-  if one.largest ~= first.largest then
-    add('largest', digits(one.largest))
-  end
-  if one.createUntil ~= first.createUntil then
-    add('createUntil', digits(one.createUntil))
-  end
-  return fields
-end
-
-local function writeStates(new, fields)
-  for _, one in ipairs(new) do
-    redis.call('HSET', one.request, unpack(fields))
-    redis.call('HSET', one.request, unpack(own(one, new[1])))
-  end
-end
-
--- Writes the sub-requests of a request.
-local function writeItems(one)
-  redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
-  local prefix = one.life .. '-'
-  for i = 0, one.count - 1 do
-    redis.call('XADD', one.work, prefix .. i, 'p', submissions[one.first + i])
-  end
-end
-
--- The options that have a place of their own in a compact request, besides `notify`.
-local PLACED = { 'priority', 'limit', 'task', 'attempts', 'policy', 'results', 'retentionMs' }
-
--- Writes the requests in their compact form. `out`: tokens of each · `fields`, `value`: of the options.
-local function writeCompact(new, at, out, fields, value)
-  local others, placed = { 'leaseMs', leaseMs }, { notify = true }
-  for _, name in ipairs(PLACED) do
-    placed[name] = true
-  end
-  for i = 1, #fields, 2 do
-    if not placed[fields[i]] then
-      others[#others + 1], others[#others + 2] = fields[i], fields[i + 1]
-    end
-  end
-  local c = {
-    '', 0, out, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
-    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0, 0, '', {},
-    tonumber(value.heldUntil) or 0,
-  }
-  local written = {}
-  for i, one in ipairs(new) do
-    c[1], c[2], c[20], c[21], c[22], c[23], c[25] =
-      one.life, one.count, one.createUntil, one.owner, one.call, one.largest,
-      table.concat(submissions, '\30', one.first, one.first + one.count - 1)
-    written[2 * i - 1], written[2 * i] = one.request, cmsgpack.pack(c)
-  end
-  redis.call('MSET', unpack(written))
-end
-
--- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
--- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).
-local function mayBeCompact(value)
-  for _, name in ipairs(PLACED) do
-    if not value[name] then
-      return false
-    end
-  end
-  return
-    -- cure: where few crashes are allowed a request is not compact
-    (tonumber(value.maxCrashes) or 0) > 2 and
-    -- cure: a generation is remembered until its create is too old, of a compact request
-    tonumber(value.retentionMs) > windowMs + 1000
-end
-
--- Up to how many sub-requests, and bytes of them, a request is compact.
-local COMPACT_ITEMS, COMPACT_BYTES = 128, 16384
-
--- Measures the requests. Returns those that become compact, and the others.
-local function measure(new, at, mayBe)
-  local compact, usual = {}, {}
-  for _, one in ipairs(new) do
-    one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
-    local plain = true
-    for i = one.first, one.first + one.count - 1 do
-      one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
-      plain = plain and --[[cure: what separates payloads is in none of them]] not submissions[i]:find('\30', 1, true)
-    end
-    local fits = one.count > 0 and one.count <= COMPACT_ITEMS and one.bytes <= COMPACT_BYTES
-    local form = fits and plain and mayBe and compact or usual
-    form[#form + 1] = one
-  end
-  return compact, usual
-end
-
 -- Opens the ids that are not open yet, and puts all on the agenda.
-local function openIds(new, at, last, openedAt, tendAt)
-  local opened, times, time = {}, {}, digits(tendAt)
+local function openNew(new, last, at, openedAt, tendAt)
+  local opened, times = {}, {}
   for i, one in ipairs(new) do
     if not one.isOpen then
       opened[#opened + 1], opened[#opened + 2] = one.id, one.life
     end
-    times[2 * i - 1], times[2 * i] = time, one.id
+    times[2 * i - 1], times[2 * i] = tendAt, one.id
+  end
+  if #opened > 0 then
+    openIds(open, counters, opened, digits(last), at, openedAt)
   end
   redis.call('ZADD', agenda, 'LT', unpack(times))
-  if #opened > 0 then
-    redis.call('HSET', open, unpack(opened))
-    redis.call('HSET', counters, 'generation', digits(last),
-      -- cure: a whole request shows how far the clock was
-      'openedAt', digits(math.max(at, openedAt)))
-    noteFirst(counters, openedAt > 0, at)
-    -- cure: the counts of a queue in use do not expire, 3
-    redis.call('PERSIST', counters)
-  end
 end
 
 -- Pushes the first token of each. `due`: of those that are expedited.
@@ -255,25 +125,17 @@ local generations, new, last = decide(all, ids, at, tonumber(v[1]) or 0)
 if #new == 0 then
   return { 'submitted', table.concat(generations, ' ') }
 end
-local fields, value = optionFields(cjson.decode(options), at)
-local heldUntil = tonumber(value.heldUntil) or 0
-local out = --[[cure: a held request is submitted without a token]] heldUntil > at and '0' or '1'
+local terms = termsOf(options, leaseMs, windowMs, at)
+local value = terms.value
 -- While it is held there is no token that could get lost: it needs attention when something begins or ends.
-local tendAt = out == '1' and at + graceMs or heldUntil
+local tendAt = terms.out == 1 and at + graceMs or tonumber(value.heldUntil)
 -- cure: a whole request is tended at its deadline
 tendAt = math.min(tendAt, value.deadline or math.huge)
-local compact, usual = measure(new, at, mayBeCompact(value))
-if #compact > 0 then
-  writeCompact(compact, at, tonumber(out), fields, value)
+openNew(new, last, at, v[2], digits(tendAt))
+for _, one in ipairs(writeCompact(new, terms)) do
+  writeUsual(one, terms)
 end
-if #usual > 0 then
-  writeStates(usual, common(usual[1], at, out, fields))
-  for _, one in ipairs(usual) do
-    writeItems(one)
-  end
-end
-openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
-if out == '1' then
+if terms.out == 1 then
   push(new, value.due)
 end
 return { 'submitted', table.concat(generations, ' ') }

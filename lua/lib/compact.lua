@@ -35,7 +35,8 @@ local function readCompact(request)
   return c
 end
 
--- The fields of the state of a compact request: field, value, … First those that scripts search most often.
+-- The fields of the state of a compact request: field, value, … First those that scripts search most often. An array
+-- without sub-requests, which lib/first-state makes and nobody stores, is that of an open request.
 local function fieldsOfCompact(c)
   local generation, total, out, outBefore, epoch, worker, permits, op, leaseEnds, leaseMs, priority, limit, task, attempts,
     policy, results, retentionMs, notify, createdAt, createUntil, owner, createdBy, largest, others, payloads, completedAt,
@@ -43,14 +44,19 @@ local function fieldsOfCompact(c)
   local complete = completedAt > 0
   local fields = {
     'generation', generation, 'total', digits(total), 'largest', digits(largest), 'createUntil', digits(createUntil),
-    'status', complete and 'complete' or 'sealed', 'succeeded', complete and digits(total - failed) or '0', 'failed',
-    digits(failed), 'cancelled', '0', 'granted', digits(permits), 'out', digits(out), 'outBefore', digits(outBefore),
-    'epoch', digits(epoch), 'createdAt', digits(createdAt), 'priority', priority, 'limit', limit, 'task', task, 'attempts',
+    'status', complete and 'complete' or total > 0 and 'sealed' or 'open', 'succeeded',
+    complete and digits(total - failed) or '0', 'failed', digits(failed), 'cancelled', '0', 'granted', digits(permits),
+    'out', digits(out), 'outBefore', digits(outBefore), 'epoch', digits(epoch), 'createdAt', digits(createdAt),
+    'priority', priority, 'limit', limit, 'task', task, 'attempts',
     attempts, 'policy', policy, 'results', results, 'retentionMs', digits(retentionMs),
-    'owner', owner, 'sealedBy', owner, 'sent:' .. owner, digits(total + 1),
+    'owner', owner,
   }
   local function add(field, value)
     fields[#fields + 1], fields[#fields + 2] = field, value
+  end
+  if total > 0 then
+    add('sealedBy', owner)
+    add('sent:' .. owner, digits(total))
   end
   local rest = cmsgpack.unpack(others)
   for i = 1, #rest, 2 do
@@ -119,16 +125,22 @@ local function payloadsOf(c)
   return payloads
 end
 
--- Makes the stream of its sub-requests, as `append` leaves it. If a worker has entered it, they are its own there, from that
--- time on.
-local function writeStream(c, work)
-  local ids = {}
+-- Makes the stream of the sub-requests of a generation, as `append` leaves it: `count` of `items`, from index `first` on.
+-- Returns the ids of the entries.
+local function makeStream(work, life, items, first, count)
+  local ids, prefix = {}, life .. '-'
   redis.call('DEL', work)
   redis.call('XGROUP', 'CREATE', work, 'workers', '0', 'MKSTREAM')
-  for i, payload in ipairs(payloadsOf(c)) do
-    ids[i] = redis.call('XADD', work, c[GENERATION] .. '-' .. i - 1, 'p', payload)
+  for i = 0, count - 1 do
+    ids[i + 1] = redis.call('XADD', work, prefix .. i, 'p', items[first + i])
   end
-  local worker = c[WORKER]
+  return ids
+end
+
+-- Makes the stream of a compact request. If a worker has entered it, the sub-requests are its own there, from that time on.
+local function writeStream(c, work)
+  local payloads = payloadsOf(c)
+  local ids, worker = makeStream(work, c[GENERATION], payloads, 1, #payloads), c[WORKER]
   if
     -- cure: what is compact may be with a worker, in a stream
     worker ~= '' then

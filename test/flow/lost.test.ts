@@ -171,7 +171,8 @@ test('what follows from an answer goes over the connection of that answer, and o
   const finish = () => queue.finish(id, generation, 'succeeded', 0, connection.epoch);
   const next = new RequestCommands(connection, flow.id('intended'));
   const intended = await queue.intent(next.keys.id);
-  const create = () => next.create(intended, 'owner', 1_000, [], connection.epoch);
+  const create = () =>
+    next.create({ generation: intended, owner: 'owner', leaseMs: 1_000, options: '[]' });
   const blocked = async () => /blocked_clients:[1-9]/.test(await operator.info('clients'));
   // Sent, and no answer comes from the connection that carried it.
   await operator.call('CLIENT', 'PAUSE', 60_000, 'WRITE');

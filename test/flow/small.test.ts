@@ -1,31 +1,27 @@
 /**
- * A submission that fits into one call: one call where one server has both sides, else two round trips and a push.
+ * A submission that fits into one call: one call where one server has both sides, else an intent, a create and a push.
  * @module-tag one-server
  */
-import { type Argument, createField, RequestExistsError, ServerError } from '@piecework/protocol';
+import { RequestExistsError, ServerError } from '@piecework/protocol';
 import { Command, Redis } from 'ioredis';
 import { beforeAll, describe, expect } from 'vitest';
 import { buildScripts } from '../../scripts/lua-source.mjs';
 import { apart } from '../support/apart.js';
 import { type Flow, numbers, test } from '../support/flow.js';
-import { connected, fieldsOf, given, items } from '../support/given.js';
+import { connected, create, given, items } from '../support/given.js';
 import { payloadsIn } from '../support/payloads.js';
 
 // Opened before the first test counts its connections.
 beforeAll(async () => (await connected()).check());
 
-type Answers = [Error | null, unknown][];
-
 const shas = new Map(Object.entries(buildScripts()).map(([name, { sha }]) => [sha, name]));
 const broken = () => new Error('Connection is closed.');
 
-/** A client that notes its round trips, and may cut a pipeline off or refuse a script. */
+/** A client that notes its round trips, and may lose a reply or refuse a script. */
 class Noting extends Redis {
   readonly trips: string[] = [];
-  /** The next call is carried out and its reply lost, behind this; then it is sent again. */
-  lose: (() => Promise<void>) | undefined;
-  /** Of the next pipeline, so many commands arrive, and of so many the answer comes back. */
-  cut: { readonly arrive: number; readonly answered: number } | undefined;
+  /** The next call of this script is carried out and its reply lost, behind `meanwhile`; then it is sent again. */
+  lose: { readonly script: string; readonly meanwhile?: () => Promise<void> } | undefined;
   refused: string | undefined;
   refuses = (script: string): boolean => script === this.refused;
 
@@ -35,36 +31,19 @@ class Noting extends Redis {
     const script = command.name === 'evalsha' && shas.get(String(command.args[0]));
     if (script && !stream) this.trips.push(script);
     const { lose } = this;
-    if (script === 'submit' && lose) {
+    if (lose && script === lose.script) {
       this.lose = undefined;
-      return this.#again(command, lose);
+      return this.#again(command, lose.meanwhile);
     }
     if (!script || !this.refuses(script)) return super.sendCommand(command, stream);
     command.reject(broken());
     return command.promise;
   }
 
-  async #again(command: Command, lose: () => Promise<void>) {
+  async #again(command: Command, meanwhile = async () => {}) {
     await super.sendCommand(new Command('evalsha', command.args.map(String)));
-    await lose();
+    await meanwhile();
     return super.sendCommand(command);
-  }
-
-  override pipeline(...[commands]: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
-    const all = commands as unknown[][];
-    const { cut } = this;
-    this.cut = undefined;
-    this.trips.push(all.map(([, sha]) => shas.get(String(sha))).join('+'));
-    const isRefused = ([, sha]: unknown[]) => this.refuses(shas.get(String(sha)) ?? '');
-    if (!cut && !all.some(isRefused)) return super.pipeline(commands);
-    const { arrive, answered } = cut ?? { arrive: all.length, answered: all.length };
-    const exec = async () => {
-      const sent = all.slice(0, arrive).filter((one) => !isRefused(one));
-      const done = sent.length > 0 ? ((await super.pipeline(sent).exec()) as Answers) : [];
-      const told = new Map(sent.map((one, i) => [one, done[i]]));
-      return all.map((one, i) => (i < answered && told.get(one)) || [broken(), undefined]);
-    };
-    return { exec } as unknown as ReturnType<Redis['pipeline']>;
   }
 }
 
@@ -122,8 +101,18 @@ describe('a small submission', () => {
       const { id } = await producer.submit(numbers(4), { id: flow.id(name) });
       expect(await payloadsOf(flow, id)).toEqual(numbers(4));
       expect(await tokensOf(flow, id)).toHaveLength(1);
-      expect(tripsOf(redis)).toBe('intent create+append+seal push');
+      expect(tripsOf(redis)).toBe('intent create push');
     }
+    redis.trips.length = 0;
+    const { id } = await producer.submit([1], { delayMs: 9_000, deadlineMs: 60_000 });
+    expect(tripsOf(redis)).toBe('intent create push schedule-tend');
+    const { client } = flow.connection;
+    const [tendAt, { heldUntil }] = await Promise.all([
+      client.zscore(flow.queueCommands.keys.agenda, id),
+      flow.request(id).fields('heldUntil'),
+    ]);
+    expect(tendAt).toBe(heldUntil);
+    expect(await tokensOf(flow, id)).toEqual([]);
   });
 
   test('shares its call with those of its turn that have the same options', async ({ flow }) => {
@@ -200,11 +189,11 @@ describe('a small submission', () => {
       ['whole', noting(flow)],
       ['parts', notingApart(flow)],
     ] as const) {
-      for (let done = 0; done <= 4; done += 1) {
+      for (let done = 0; done <= 2; done += 1) {
         const redis = notingApart(flow);
         const id = flow.id(`${way}-${done}`);
         const options = { id, unavailableMs: 0 };
-        const calls = ['intent', 'create', 'append', 'seal', 'push'] as const;
+        const calls = ['intent', 'create', 'push'] as const;
         // Another process got as far as this.
         redis.refused = calls[done];
         const cut = new Set(calls.slice(done));
@@ -233,9 +222,8 @@ describe('a small submission', () => {
     const scene = await given.created({ queue: flow.queue, producerLeaseMs: 60_000 });
     const { id, generation, request } = scene;
     const before = await flow.connection.client.hgetall(request.keys.request);
-    const fields: Argument[] = [...fieldsOf({}, flow.queue), ...createField('other')];
-    const whole = { generation, owner: 'other', leaseMs: 1_000, fields, payloads: items(3) };
-    expect(await request.submitInPipeline(whole)).toBeUndefined();
+    const other = { owner: 'other', producerLeaseMs: 1_000 };
+    expect(await create(scene, other, { items: items(3) })).toMatchObject({ verdict: 'exists' });
     const submitting = flow.producer().submit(numbers(3), { id });
     await expect(submitting).rejects.toBeInstanceOf(RequestExistsError);
     expect(await flow.connection.client.hgetall(request.keys.request)).toEqual(before);
@@ -299,7 +287,7 @@ describe('a small submission', () => {
     ] as const) {
       const id = flow.id(name);
       if (name === 'worked-off') await worker.start();
-      redis.lose = () => meanwhile(id);
+      redis.lose = { script: 'submit', meanwhile: () => meanwhile(id) };
       const { created, total } = await producer.submit(numbers(3), { id });
       expect({ created, total }).toEqual({ created: true, total: 3 });
       expect(redis.lose).toBeUndefined();
@@ -307,55 +295,34 @@ describe('a small submission', () => {
     }
   });
 
-  test('is completed wherever its pipeline is cut off', async ({ flow }) => {
+  test('has its token at once, whichever reply was lost where the sides are apart', async ({
+    flow,
+  }) => {
     const redis = notingApart(flow);
     const producer = flow.producer({ redis });
-    const ids: string[] = [];
-    for (let arrive = 0; arrive <= 3; arrive += 1) {
-      for (let answered = 0; answered <= Math.min(arrive, 3); answered += 1) {
-        const id = flow.id(`${arrive}-${answered}`);
-        redis.cut = { arrive, answered };
-        expect(await producer.submit(numbers(4), { id })).toMatchObject({ id, total: 4 });
-        expect(redis.cut).toBeUndefined();
-        expect(await payloadsOf(flow, id)).toEqual(numbers(4));
-        expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total: 4 });
-        // Counted, and the answer that says so lost: the epochs find it.
-        const missed = arrive >= 2 && answered <= 2;
-        expect((await tokensOf(flow, id)).length > 0).toBe(!missed);
-        if (!missed) ids.push(id);
-      }
+    for (const script of ['intent', 'create', 'push']) {
+      const id = flow.id(script);
+      redis.lose = { script };
+      const submitted = await producer.submit(numbers(4), { id });
+      expect(submitted).toMatchObject({ id, created: true, total: 4 });
+      expect(redis.lose).toBeUndefined();
+      expect(await payloadsOf(flow, id)).toEqual(numbers(4));
+      expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total: 4 });
+      expect(await tokensOf(flow, id)).not.toEqual([]);
     }
     await flow.worker({ handler: (n: number) => n }).start();
-    for (const id of ids) expect(await flow.complete(id)).toMatchObject({ total: 4, succeeded: 4 });
+    for (const script of ['intent', 'create', 'push'])
+      expect(await flow.complete(flow.id(script))).toMatchObject({ total: 4, succeeded: 4 });
   });
 
   test('is completed by a server that has lost the scripts', {
     tags: 'own-server',
   }, async ({ flow }) => {
-    const redis = noting(flow);
-    const producer = flow.producer({ redis });
-    await (flow.connection.client as Redis).script('FLUSH');
-    const { id, total } = await producer.submit(numbers(3));
-    expect(total).toBe(3);
-    expect(await payloadsOf(flow, id)).toEqual(numbers(3));
-  });
-
-  test('is announced by a server that knew only some of the scripts', {
-    tags: 'own-server',
-  }, async ({ flow }) => {
-    const redis = notingApart(flow);
-    const producer = flow.producer({ redis });
-    const scripts = buildScripts();
-    const known = ['create', 'append', 'seal', 'push'] as const;
-    for (const unknown of known) {
-      const id = flow.id(`without-${unknown}`);
+    for (const redis of [noting(flow), notingApart(flow)]) {
       await (flow.connection.client as Redis).script('FLUSH');
-      for (const name of known)
-        if (name !== unknown)
-          await (flow.connection.client as Redis).script('LOAD', scripts[name].lua);
-      expect(await producer.submit(numbers(3), { id })).toMatchObject({ total: 3 });
+      const { id, total } = await flow.producer({ redis }).submit(numbers(3));
+      expect(total).toBe(3);
       expect(await payloadsOf(flow, id)).toEqual(numbers(3));
-      expect(await tokensOf(flow, id)).not.toEqual([]);
     }
   });
 

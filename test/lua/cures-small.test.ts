@@ -345,7 +345,8 @@ const traces: Record<string, Trace> = {
       moveClock(5);
       expect(await submitWhole(scene)).toBe(0);
       const generation = await queue.intent(id);
-      const created = request.create(generation, 'owner', 30_000, []);
+      const creation = { generation, owner: 'owner', leaseMs: 30_000, options: '[]' };
+      const created = request.create(creation);
       expect(await answerOf(created)).toMatchObject({ verdict: 'created' });
       expect(await client.type(request.keys.work)).toBe('stream');
       expect(await client.type(request.keys.results)).toBe('none');

@@ -66,7 +66,7 @@ const traces: Record<string, Trace> = {
       {
         script: 'submit',
         cure: 'a held request is submitted without a token',
-        change: { becomes: "'1'" },
+        change: { becomes: '1' },
       },
     ],
   },
@@ -98,7 +98,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'submit',
-        cure: 'a whole request shows how far the clock was',
+        cure: 'an opened id shows how far the clock was',
         change: { skip: 2 },
       },
     ],
@@ -129,8 +129,8 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'intent', cure: 'the counts of a queue in use do not expire' },
-      { script: 'reopen', cure: 'the counts of a queue in use do not expire, 2' },
-      { script: 'submit', cure: 'the counts of a queue in use do not expire, 3' },
+      { script: 'reopen', cure: 'the counts of a queue in use do not expire' },
+      { script: 'submit', cure: 'the counts of a queue in use do not expire' },
     ],
   },
 };

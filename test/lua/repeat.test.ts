@@ -122,6 +122,10 @@ const same: Record<string, Case> = {
     call: ({ request }) => request.pending('worker', 9),
   },
   create: { given: () => given.opened(), call: (scene) => create(scene) },
+  'create, with its items': {
+    given: () => given.opened(),
+    call: (scene) => create(scene, { delayMs: 5_000 }, { call: 'call', items: items(3) }),
+  },
   'create, of an id that is retained': {
     given: async () => {
       const old = await given.sealed({ items: 0 });

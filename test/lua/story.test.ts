@@ -30,7 +30,7 @@ import {
 import { moveClock, useTestClock, withScripts } from '../support/clock.js';
 import { settleAll } from '../support/compact.js';
 import { expiringWork } from '../support/expiry.js';
-import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
+import { back, failure, items, LEASE_MS, optionsOf, success } from '../support/given.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
 import { bodyOf, headOf } from '../support/whole.js';
@@ -125,8 +125,17 @@ const hold = (id: string, generation: number) =>
 const follow = (id: string, generation: number) =>
   new ReaderCommands(connection, id).follow(generation);
 
-const create = (id: string, generation: number, owner = 'me', options = {}) =>
-  request(id).create(generation, owner, 60_000, fieldsOf(options, 'story'));
+const create = (
+  id: string,
+  generation: number,
+  owner = 'me',
+  options = {},
+  payloads: readonly string[] = [],
+) =>
+  request(id).create({
+    ...{ generation, owner, leaseMs: 60_000, items: payloads },
+    options: optionsOf(options, 'story'),
+  });
 
 const settle = (id: string, generation: number, op: number, keep: number, outcomes: Outcomes) =>
   request(id).settle(
@@ -296,6 +305,8 @@ async function work() {
   const next = await queue().intent(id);
   await create(id, next);
   await queue().finish(id, next, 'gone');
+  const whole = await queue().intent('at-once');
+  await create('at-once', whole, 'me', {}, items(2));
 }
 
 /** A request whose only sub-request kills its workers. */

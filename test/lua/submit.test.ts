@@ -51,7 +51,40 @@ describe('create', () => {
       sealedBy: '',
       sent: 0,
       total: 0,
+      createdBy: '',
     });
+  });
+
+  it('with its items makes a sealed request and counts its token', async () => {
+    const scene = await given.opened();
+    const made = await create(scene, { limit: 2, priority: 7 }, { call: 'one', items: items(3) });
+    expect(made).toEqual({ verdict: 'sealed', tendAt: 0, mint: 1, epoch: 1, priority: 7 });
+    const picture = await inspect(scene);
+    expect(picture).toMatchObject({ status: 'sealed', counts: { total: 3, ready: 3 }, out: 1 });
+  });
+
+  it('that is sent again names the token again, until the request has changed', async () => {
+    const scene = await given.opened();
+    const send = (call: string) => create(scene, {}, { call, items: items(2) });
+    const made = await send('one');
+    expect(await send('one')).toEqual(made);
+    expect(await send('another')).toMatchObject({ verdict: 'exists', createdBy: 'one', sent: 2 });
+    await scene.request.drop();
+    expect(await send('one')).toMatchObject({ verdict: 'void' });
+  });
+
+  it('of a request that begins later counts no token, and says when it begins', async () => {
+    const scene = await given.opened();
+    const made = await create(scene, { delayMs: 5_000 }, { items: items(1) });
+    expect(made).toMatchObject({ verdict: 'sealed', mint: 0 });
+    expect(made.verdict === 'sealed' && made.tendAt).toBeGreaterThan(scene.generation);
+  });
+
+  it('with items leaves an open request of its owner as it is', async () => {
+    const scene = await given.created();
+    const made = await create(scene, {}, { items: items(2) });
+    expect(made).toMatchObject({ verdict: 'exists', status: 'open', total: 0 });
+    expect((await inspect(scene)).counts.total).toBe(0);
   });
 
   it('tells who sealed a request, with how many items, and nobody when its producer was lost', async () => {

@@ -2,14 +2,14 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import { createField, type QueueCommands } from '@piecework/protocol';
+import type { QueueCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
 import { expand } from '../support/compact.js';
 import {
   connected,
-  fieldsOf,
+  create,
   freshName,
   given,
   Hand,
@@ -40,28 +40,34 @@ async function clockStands(): Promise<void> {
   moveClock(NOW);
 }
 
-/** The calls of a small submission, one after the other. */
+/** The separate calls of a submission; `create` gets all items, or they are appended and the request is sealed then. */
 async function byParts(
-  scene: Scene,
+  nothing: Scene,
   options: Options,
   call: string,
   payloads: readonly string[] = items(options.items ?? 3),
+  inCreate = true,
 ): Promise<number> {
-  const { id, queue, request } = scene;
+  const { id, queue } = nothing;
   const generation = await queue.intent(id);
-  const fields = [...fieldsOf(options, queue.keys.queue), ...createField(OWNER)];
-  if (call !== '') fields.push('createdBy', call);
-  const { producerLeaseMs = 600_000 } = options;
-  const created = await request.create(generation, OWNER, producerLeaseMs, fields);
-  if (created.verdict !== 'created') throw new Error(`create: ${created.verdict}`);
+  const scene = { ...nothing, generation };
+  const more = { call, items: inCreate ? payloads : [] };
+  const created = await create(scene, { ...options, owner: OWNER }, more);
+  if (created.verdict !== 'created' && created.verdict !== 'sealed')
+    throw new Error(`create: ${created.verdict}`);
   const { tendAt } = created;
   // At a time that is over nothing begins: a tend would find nothing to do.
   if (tendAt > NOW) await queue.scheduleTend(id, generation, tendAt);
-  const appended = await request.append(generation, OWNER, 1, payloads);
-  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
-  await request.seal(generation, OWNER, payloads.length + 1);
-  if (appended.mint > 0) await queue.push({ id, generation, ...appended });
+  const minted = created.verdict === 'sealed' ? created : await appendAndSeal(scene, payloads);
+  if (minted.mint > 0) await queue.push({ id, generation, ...minted });
   return generation;
+}
+
+async function appendAndSeal({ request, generation }: Scene, payloads: readonly string[]) {
+  const appended = await request.append(generation, OWNER, 0, payloads);
+  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
+  await request.seal(generation, OWNER, payloads.length);
+  return appended;
 }
 
 /** All that Redis holds of a scene, with its times, which are whole seconds here. */
@@ -112,6 +118,7 @@ const all: Record<string, Case> = {
   'of as many items as are compact': { options: { items: 128 } },
   'of one item more': { options: { items: 129 } },
   'of as long items as are compact': { options: {}, payloads: odd(0) },
+  'of enough items for a table': { options: { items: 300, limit: 40 } },
   'of a byte more': { options: {}, payloads: odd(1) },
   'under a new id': { options: {}, call: '' },
   'of a task': { options: { task: 'census ünïcödé \u001e', toleratedFailures: '10%' } },
@@ -140,8 +147,11 @@ describe('a request that is submitted in one call', () => {
     it(`is what the separate calls make of it, ${which}`, async () => {
       await clockStands();
       const scene = await given.nothing();
-      const generation = await byParts(scene, options, call, payloads);
+      const generation = await byParts(scene, options, call, payloads, false);
       const expected = await stateOf(scene);
+      await remove(scene);
+      expect(await byParts(scene, options, call, payloads)).toBe(generation);
+      expect(await stateOf(scene)).toEqual(expected);
       await remove(scene);
       expect(await submitWhole(scene, { ...options, owner: OWNER }, call, payloads)).toBe(
         generation,

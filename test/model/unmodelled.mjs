@@ -135,7 +135,6 @@ export const unmodelled = [
   { cure: 'a submission that is sent twice finds its own request only', why: WHOLE },
   { cure: 'a held request is submitted without a token', why: HALTED },
   { cure: 'a whole request is tended at its deadline', why: TIME },
-  { cure: 'a whole request shows how far the clock was', why: TIME },
   { cure: 'a submission that is refused refuses no other', why: OUTSIDE },
   { cure: 'the rest of a frugal fleet is no outage', why: TIME },
   { cure: 'work that begins in a fleet that rests is told from it', why: TIME },

@@ -239,7 +239,7 @@ export const codeClients = [
       {
         cure: 'the agenda entry of a create',
         change: {
-          becomes: "created.verdict === 'created' && (await queue.reopen(id, generation), true)",
+          becomes: "made.verdict === 'created' && (await queue.reopen(id, generation), true)",
           uses: ['reopen'],
         },
       },
@@ -280,7 +280,7 @@ export const codeClients = [
     cure: 'of several calls that submit the same, one creates the request',
     test: TYPED_TASKS,
     name: 'for an id, also when several ask at the same time',
-    change: { becomes: 'async () => true' },
+    change: { becomes: '() => true' },
   },
   {
     cure: 'a submission that is refused refuses no other',

@@ -44,11 +44,6 @@ export const luaHistories = [
     history: 'a request ends at its deadline, also while it is delayed for longer',
   },
   {
-    cure: 'a whole request shows how far the clock was',
-    test: WHOLE,
-    history: 'a whole request that was submitted while the clock was ahead is tended in time',
-  },
-  {
     cure: 'XACK-gated counting',
     test: TRACES_PERMITS,
     history: 'a success that is reported twice counts once',

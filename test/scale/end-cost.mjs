@@ -46,7 +46,10 @@ async function fill(n) {
     ...{ window: 0, results: 'keep', retentionMs: 600_000, toleratedFailures: 0, digest: 'd' },
     ...{ onProducerLost: 'seal', metadata: '' },
   };
-  await request.create(generation, 'owner', 600_000, Object.entries(options).flat());
+  await request.create({
+    ...{ generation, owner: 'owner', leaseMs: 600_000 },
+    options: JSON.stringify(Object.entries(options).flat().map(String)),
+  });
   for (let i = 0; i < n; i += CHUNK)
     await request.append(generation, 'p', i, Array(Math.min(CHUNK, n - i)).fill('x'.repeat(20)));
   await request.seal(generation, 'p', n);

@@ -48,7 +48,10 @@ class Builder {
       ...{ results: 'keep', retentionMs: 86_400_000, toleratedFailures: '100%', digest: 'd' },
       ...{ onProducerLost: 'seal', metadata: '', ...more },
     };
-    await request.create(generation, 'owner', LEASE_MS, Object.entries(fields).flat());
+    await request.create({
+      ...{ generation, owner: 'owner', leaseMs: LEASE_MS },
+      options: JSON.stringify(Object.entries(fields).flat().map(String)),
+    });
     const chunk = Math.max(1, Math.min(CHUNK, Math.floor(4_194_304 / payload.length)));
     for (let i = 0; i < n; i += chunk)
       await request.append(generation, 'p', i, Array(Math.min(chunk, n - i)).fill(payload));

@@ -23,7 +23,7 @@ for position, field in pairs({ 'generation', 'total', 'out', 'outBefore', 'epoch
   set(field, type(c[position]) == 'number' and ('%d'):format(c[position]) or c[position])
 end
 set('sealedBy', c[21])
-set('sent:' .. c[21], c[2] + 1)
+set('sent:' .. c[21], c[2])
 set('failed', c[28])
 set('cancelled', 0)
 if c[18] ~= '' then set('notify', c[18]) end

@@ -85,8 +85,8 @@ export function freshName(what: string): string {
   return `${what}-${boot}-${count}`;
 }
 
-/** The fields that a producer hands to `create`. */
-export function fieldsOf(options: Options, queue: string): (string | number)[] {
+/** The options that a producer hands to `create` and `submit`. */
+export function optionsOf(options: Options, queue: string): string {
   const fields = {
     queue,
     priority: options.priority ?? 50,
@@ -108,7 +108,7 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     ...(options.expedite ? { expedite: 1 } : {}),
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
   };
-  return Object.entries(fields).flat();
+  return JSON.stringify(Object.entries(fields).flat().map(String));
 }
 
 /** Payloads 'item 0', 'item 1', … */
@@ -161,10 +161,15 @@ export const given = {
   },
 };
 
-export function create({ request, generation, queue }: Scene, options: Options = {}) {
-  const fields = fieldsOf(options, queue.keys.queue);
-  const { owner = 'owner', producerLeaseMs = 600_000 } = options;
-  return request.create(generation, owner, producerLeaseMs, fields);
+/** Open, or with these items. */
+export function create(
+  { request, generation, queue }: Scene,
+  options: Options = {},
+  more: { readonly call?: string; readonly items?: readonly string[] } = {},
+) {
+  const { owner = 'owner', producerLeaseMs: leaseMs = 600_000 } = options;
+  const text = optionsOf(options, queue.keys.queue);
+  return request.create({ generation, owner, leaseMs, options: text, ...more });
 }
 
 /** Appends and pushes the tokens. */

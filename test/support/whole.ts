@@ -1,12 +1,11 @@
 import type { Entry, SubmitBody, SubmitHead } from '@piecework/protocol';
 import { expect } from 'vitest';
-import { fieldsOf, given, Hand, items, type Options, type Scene } from './given.js';
+import { given, Hand, items, type Options, optionsOf, type Scene } from './given.js';
 
 /** What the requests of a `submit` have in common. */
 export function headOf(options: Options, queue: string): SubmitHead {
   const { priority = 50, expedite = false, producerLeaseMs: leaseMs = 600_000 } = options;
-  const fields = JSON.stringify(fieldsOf(options, queue).map(String));
-  return { priority, isExpedited: expedite, leaseMs, options: fields };
+  return { priority, isExpedited: expedite, leaseMs, options: optionsOf(options, queue) };
 }
 
 /** A request of a `submit`, by default with three items. */

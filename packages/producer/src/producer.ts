@@ -19,10 +19,10 @@ import { nanoid } from 'nanoid';
 import { submissionName } from './create/digest.js';
 import { alreadyThere, otherItems } from './create/idempotency.js';
 import { newId } from './create/new-id.js';
-import { smallOf } from './create/one-trip.js';
 import type { CheckedOptions, Dedupe, RequestOptions } from './create/options.js';
 import { type Prepared, PreparedOptions } from './create/prepared-options.js';
 import { RetryableNames } from './create/retryable-names.js';
+import { smallOf } from './create/small.js';
 import {
   closedError,
   type ProducerContext,
@@ -185,7 +185,7 @@ export class Producer implements AsyncDisposable {
 
   async #submit(submission: Submission, begin: Begin): Promise<Submitted> {
     const { id, owner, options, small } = submission.asked;
-    const { generation, created, found, allIn } = await submission.create(true);
+    const { generation, created, found, allIn } = await submission.create();
     if (found) return submission.foundAgain(found, created);
     if (allIn && small)
       return submission.acknowledge(submission.sealOf(generation), small.length, created);

@@ -23,7 +23,6 @@ export * from './calls/request/redrive-commands.js';
 export * from './calls/request/request-outcome.js';
 export * from './calls/request/request-reads.js';
 export * from './calls/request/running-commands.js';
-export { BEHIND_CREATE, createField, type PipelineReply } from './calls/request/submit-pipeline.js';
 export * from './calls/request/tend-commands.js';
 export * from './calls/request/worker-commands.js';
 export * from './calls/timed-commands.js';

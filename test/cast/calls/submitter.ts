@@ -1,4 +1,4 @@
-import { fieldsOf, freshName, items, type Options, type Scene } from '../../support/given.js';
+import { freshName, items, type Options, optionsOf, type Scene } from '../../support/given.js';
 import { Actor, type Call, call, type Surroundings } from './actor.js';
 
 const LEASE_MS = 12_000;
@@ -46,10 +46,10 @@ export class Submitter extends Actor {
 
   #create(generation: number): Call {
     const { request, queue } = this.#scene;
-    const fields = fieldsOf(this.#submission.options, queue.keys.queue);
+    const options = optionsOf(this.#submission.options, queue.keys.queue);
     return call(
       'create',
-      () => request.create(generation, this.#owner, LEASE_MS, fields),
+      () => request.create({ generation, owner: this.#owner, leaseMs: LEASE_MS, options }),
       (created) => {
         if (created.verdict === 'created') return;
         if (created.verdict === 'exists') {

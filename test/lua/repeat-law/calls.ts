@@ -97,6 +97,11 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     ...['owner', 'another'].map((owner) =>
       call('create', `by ${owner}`, (scene) => create(of(scene), { owner })),
     ),
+    ...['maker', 'another'].map((owner) =>
+      call('create', `with items, by ${owner}`, (scene) =>
+        create(of(scene), { owner }, { call: 'call', items: items(3) }),
+      ),
+    ),
     ...[0, 2, 4, 99].map((first) =>
       call('append', `from ${first}`, ({ request }) =>
         request.append(generation, PRODUCER, first, items(3, first)),

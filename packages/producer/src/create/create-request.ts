@@ -1,22 +1,21 @@
 import {
   ConnectionError,
   type Created,
-  createField,
   encodeLimit,
   encodePolicy,
   encodeToleratedFailures,
   isElsewhere,
   isOpen,
   type Patiently,
-  type PipelineReply,
   type QueueCommands,
   reopenIfClosed,
   TIMES,
   withdrawGeneration,
 } from '@piecework/protocol';
-import { confirmed, type Site } from '../seal/seal-request.js';
+import type { Site } from '../seal/seal-request.js';
 import { LastUsed } from './last-used.js';
 import type { CheckedOptions } from './options.js';
+import type { Announcement } from './small.js';
 import { type TurnHead, turnOf } from './turn.js';
 
 /** How often a submission starts over when its intent was given up before it was used. */
@@ -33,7 +32,7 @@ export interface CreatedRequest {
   /** The request that was found instead; undefined when the request is open and this producer's. */
   readonly found?: Found;
   /** Set when all items are in and the request is sealed already; 'announced': the queue side has it open. */
-  readonly allIn?: PipelineReply | 'announced';
+  readonly allIn?: Announcement | 'announced';
 }
 
 /** How a request is to be created. */
@@ -82,10 +81,6 @@ export function fieldsOf(
   };
 }
 
-/** Whether the request has to be tended at a time of its own, which `create` answers. */
-const isTimed = ({ deadlineMs, delayMs, runAt }: CheckedOptions): boolean =>
-  deadlineMs !== undefined || delayMs !== undefined || runAt !== undefined;
-
 /** What was made of options that several submissions share. */
 const heads = new WeakMap<CheckedOptions, LastUsed<TurnHead>>();
 
@@ -130,50 +125,34 @@ async function submitWhole(
 }
 
 /**
- * Creates the request, or finds the one of its id. `inOneTrip`: with the items of `small`, and seals it; in one call
- * where one server has both sides.
+ * Creates the request, or finds the one of its id. If its items are known and few, it is created with them and sealed; in
+ * one call where one server has both sides.
  */
-export async function createRequest(
-  site: Site,
-  creation: Creation,
-  inOneTrip: boolean,
-): Promise<CreatedRequest> {
+export async function createRequest(site: Site, creation: Creation): Promise<CreatedRequest> {
   const { small, options } = creation;
+  if (small) options.signal?.throwIfAborted();
   const { id } = site.request.keys;
-  if (small && inOneTrip) {
-    // With its items not sent, it would be open until its lease has ended.
-    options.signal?.throwIfAborted();
-    const whole = site.connection.isOneServer
+  const whole =
+    small && site.connection.isOneServer
       ? await submitWhole(site, small, { ...creation, id })
       : undefined;
-    if (whole) return whole;
-  }
-  return createByParts(site, creation, inOneTrip);
+  return whole ?? createBehindIntent(site, creation);
 }
 
 /**
  * Opens an intent on the queue side, then creates the request; starts over when the intent was given up in between.
- * `inOneTrip`: the items of `small` go with the creation and the seal, in one round trip.
  */
-async function createByParts(
+async function createBehindIntent(
   { connection, queue, request: commands, patience }: Site,
   { owner, digest, options, small, isNewId, call, notify = '' }: Creation,
-  inOneTrip: boolean,
 ): Promise<CreatedRequest> {
   const { id } = commands.keys;
-  const leaseMs = options.producerLeaseMs;
-  const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
-  if (small) fields.push(...createField(owner));
-  if (call !== undefined) fields.push('createdBy', call);
-  if (notify !== '') fields.push('notify', notify);
-  const createdBy = async () => (await commands.fields('createdBy'))['createdBy'];
+  const head = headOf(queue, digest, options, notify);
+  const creation = { owner, call, leaseMs: head.leaseMs, options: head.options, items: small };
   // cure: of several calls that submit the same, one creates the request
-  const isMade = async () => call === undefined || (await patience.call(createdBy)) === call;
-  // No other process knows a new id.
-  const isOurs = async () => (call === undefined ? isNewId === true : isMade());
+  const isOurs = (createdBy: string) => createdBy === call;
   // Another queue may have opened the id in the same millisecond.
   const isOther = async () => isElsewhere(queue, (await commands.fields('queue'))['queue']);
-  const atOnce = small && inOneTrip && !isTimed(options);
   const patiently: Patiently = (call) => patience.call(call);
   let above = 0;
   let opened = false;
@@ -181,46 +160,32 @@ async function createByParts(
     const { epoch } = connection;
     // cure: intent before create
     const generation = await patience.call(() => queue.intent(id, above));
-    if (atOnce && !options.signal?.aborted) {
-      const whole = { generation, owner, leaseMs, fields, payloads: small };
-      // Which call made the request is read in the same round trip; if that read fails, it is repeated below.
-      let reading: Promise<string | undefined> | undefined;
-      const allIn = await patience.call(() => {
-        const sending = commands.submitInPipeline(whole);
-        reading = call === undefined ? undefined : createdBy().catch(() => undefined);
-        return sending;
-      });
-      if (allIn) {
-        const created = (await reading) === call || (await confirmed(id, isMade));
-        return { generation, allIn, created };
-      }
-      // Something prevented it; the separate calls below find out what.
-    }
-    const created = await patience.call(() =>
-      commands.create(generation, owner, leaseMs, fields, epoch),
-    );
+    // Nothing but the id is open now, and the agenda closes it.
+    if (small) options.signal?.throwIfAborted();
+    const made = await patience.call(() => commands.create({ ...creation, generation }, epoch));
     // A new connection may lead to a server that lost the intent, or the creation.
-    if (created.verdict === 'broke') continue;
+    if (made.verdict === 'broke') continue;
+    // The intent has scheduled the first tend; an earlier one has to be scheduled as well.
+    const isEarly =
+      'tendAt' in made && made.tendAt > 0 && made.tendAt < generation + TIMES.intentGraceMs;
+    if (made.verdict === 'sealed') {
+      const { verdict: _, tendAt, ...minted } = made;
+      const allIn = { ...minted, tendAt: isEarly ? tendAt : undefined };
+      return { generation, created: true, allIn };
+    }
     // cure: the agenda entry of a create
-    if (created.verdict === 'created') {
-      const { tendAt } = created;
-      // The intent has scheduled the first tend; an earlier one has to be scheduled here.
-      if (tendAt > 0 && tendAt < generation + TIMES.intentGraceMs)
-        await reopenIfClosed(
-          queue,
-          commands,
-          generation,
-          () => queue.scheduleTend(id, generation, tendAt),
-          patiently,
-        );
+    if (made.verdict === 'created') {
+      const { tendAt, createdBy } = made;
+      const schedule = () => queue.scheduleTend(id, generation, tendAt);
+      if (isEarly) await reopenIfClosed(queue, commands, generation, schedule, patiently);
       if (connection.epoch !== epoch && !(await isOpen(queue, commands, generation, patiently)))
         continue;
-      return { generation, created: await isMade() };
+      return { generation, created: call === undefined || isOurs(createdBy) };
     }
     // Refused, or given up before it was used, as when this process was frozen in between.
-    const found = created.verdict === 'exists' ? created : undefined;
-    if (created.verdict === 'void') {
-      above = created.above;
+    const found = made.verdict === 'exists' ? made : undefined;
+    if (made.verdict === 'void') {
+      above = made.above;
       voids += 1;
     }
     const isEqual = found?.generation === generation;
@@ -232,7 +197,13 @@ async function createByParts(
       opened = true;
       continue;
     }
-    if (found) return { generation, found, created: await isOurs() };
+    // No other process knows a new id.
+    if (found)
+      return {
+        generation,
+        found,
+        created: call === undefined ? isNewId === true : isOurs(found.createdBy),
+      };
   }
   throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);
 }

@@ -10,8 +10,8 @@ import { checkDurability, confirmDurability } from '../seal/durability.js';
 import { type SealOf, type Site, sealRequest } from '../seal/seal-request.js';
 import { type CreatedRequest, createRequest, type Found } from './create-request.js';
 import { type Asked, expectSame, expectSameOptions } from './idempotency.js';
-import { announce, firstNumber } from './one-trip.js';
 import type { CheckedOptions } from './options.js';
+import { announce } from './small.js';
 
 /** A request whose items are all in. */
 export interface Submitted {
@@ -99,15 +99,14 @@ export class Submission {
   /** The seal of a submission whose items are all in `small`. */
   sealOf(generation: number): SealOf {
     const { owner, small } = this.asked;
-    const sent = firstNumber(small) + (small?.length ?? 0);
-    return { generation, producer: owner, sent };
+    return { generation, producer: owner, sent: small?.length ?? 0 };
   }
 
   /**
-   * Creates the request, or finds the one of its id. `inOneTrip`: with all its items and the seal, if they are few.
+   * Creates the request, or finds the one of its id. If its items are known and few, it is created with them and sealed.
    * @throws as Producer.submit
    */
-  async create(inOneTrip = false): Promise<CreatedRequest> {
+  async create(): Promise<CreatedRequest> {
     const { connection } = this.#context;
     const { id, options } = this.asked;
     const site = this.site();
@@ -118,10 +117,10 @@ export class Submission {
           checkDurability(connection, site.request, options.durability),
         );
       const { epoch } = connection;
-      const made = await createRequest(site, this.asked, inOneTrip);
+      const made = await createRequest(site, this.asked);
       const { generation, allIn } = made;
       if (!allIn) return made;
-      const isCertain = allIn === 'announced' || (await announce(site, epoch, generation, allIn));
+      const isCertain = allIn === 'announced' || (await announce(site, generation, allIn));
       if (!isCertain || connection.epoch !== epoch)
         await sealRequest(site, this.sealOf(generation));
       return made;
@@ -140,11 +139,11 @@ export class Submission {
    * @throws RequestExistsError when it is another one, or not all there
    */
   async foundAgain(found: Found, created: boolean): Promise<Submitted> {
-    const { owner, small } = this.asked;
+    const { owner } = this.asked;
     await expectSame(this.#context.connection, this.#queueName, this.asked, found);
     const { generation, sealedBy, sent, total, status } = found;
     const isOurs = sealedBy === owner;
-    const all = isOurs ? sent - firstNumber(small) : total;
+    const all = isOurs ? sent : total;
     const seal = { generation, producer: sealedBy, sent };
     if (status === 'complete') return this.acknowledge(seal, all, created);
     // A repetition heals what the queue side has lost, in the shard that the request is in: the number of

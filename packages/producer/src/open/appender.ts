@@ -26,7 +26,7 @@ const LONGEST_WAIT_MS = 250;
 /**
  * Appends encoded items to one open request, a bounded number of chunks in flight.
  *
- * The producer numbers its items, usually from 0. A chunk names the number of its first item, so that a chunk that is
+ * The producer numbers its items from 0. A chunk names the number of its first item, so that a chunk that is
  * sent twice adds nothing twice. A chunk that overtakes its predecessor is answered 'gap' and waits for it. A
  * chunk that finds the window full polls for room, without its items. A chunk that is not full after GATHER_MS
  * is sent as it is. After a chunk failed, or after `stop`, nothing more is sent.
@@ -39,7 +39,6 @@ export class Appender {
   readonly #window: number;
   readonly #patience: Patience;
   readonly #chunkItems: number;
-  readonly #firstNumber: number;
   readonly #limit = pLimit(IN_FLIGHT);
   readonly #inFlight = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
@@ -49,7 +48,7 @@ export class Appender {
   /** When the first pending item was added; at most one timer checks whether that is long ago. */
   #pendingSince = 0;
   #timer: NodeJS.Timeout | undefined;
-  #sent: number;
+  #sent = 0;
   /** How many of the next items are in Redis already. */
   #known: number;
   /** How many items are being sent and are not in yet. */
@@ -64,8 +63,6 @@ export class Appender {
     producer: string;
     window: number;
     patience: Patience;
-    /** The number of its first item. @default 0 */
-    firstNumber?: number | undefined;
     /** How many of its items are in already, by an earlier producer of this name. @default 0 */
     known?: number | undefined;
   }) {
@@ -75,8 +72,6 @@ export class Appender {
     this.#producer = parts.producer;
     this.#window = parts.window;
     this.#patience = parts.patience;
-    this.#firstNumber = parts.firstNumber ?? 0;
-    this.#sent = this.#firstNumber;
     this.#known = parts.known ?? 0;
     // Several chunks have to fit into the window, or it would run empty before the next one arrives.
     this.#chunkItems =
@@ -85,14 +80,9 @@ export class Appender {
         : CHUNK_ITEMS;
   }
 
-  /** The number of the next item that is handed over for sending. */
+  /** How many items were handed over for sending. */
   get sent(): number {
     return this.#sent;
-  }
-
-  /** How many items were handed over for sending. */
-  get added(): number {
-    return this.#sent - this.#firstNumber;
   }
 
   /** How many items were added and are not in Redis. */

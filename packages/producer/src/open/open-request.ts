@@ -69,8 +69,6 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
       generation: number;
       producer: string;
       options: CheckedOptions;
-      /** The number of its first item. @default 0 */
-      firstNumber?: number;
       /** How many of the items of its source are in already. @default 0 */
       known?: number;
       allIn?: boolean;
@@ -104,7 +102,6 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
       producer: parts.producer,
       window: parts.options.window,
       patience: this.#adding,
-      firstNumber: parts.firstNumber,
       known: parts.known,
     });
     if (this.allIn) {
@@ -202,7 +199,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
 
   /** How many items this producer has appended. */
   get appended(): number {
-    return this.#appender.added;
+    return this.#appender.sent;
   }
 
   /** Waits until everything appended so far is in Redis. */

@@ -1,5 +1,4 @@
 import { Agenda, afterReading, type QueueCommands } from '@piecework/protocol';
-import { firstNumber } from '../create/one-trip.js';
 import { type AskedSubmission, closedError, type ProducerContext } from '../create/submission.js';
 import { type ItemCheck, OpenRequest } from './open-request.js';
 
@@ -32,15 +31,12 @@ export class OpenRequests {
   /** Opens a request for a submission of this producer. @throws ClosedError */
   open(
     generation: number,
-    { id, owner, options, small }: AskedSubmission,
+    { id, owner, options }: AskedSubmission,
     more: { joined?: boolean; check?: ItemCheck | undefined; known?: number; allIn?: boolean } = {},
   ): OpenRequest {
     const { connection, shards, closing } = this.#context;
     if (closing.aborted) throw closedError(connection);
-    const parts = {
-      ...{ id, generation, producer: owner, options, closing },
-      ...{ firstNumber: firstNumber(small), ...more },
-    };
+    const parts = { id, generation, producer: owner, options, closing, ...more };
     const { queue, agenda, open } = this.#desks[shards.indexOf(id)] as Desk;
     const request = new OpenRequest(connection, queue, parts, (closed) => {
       open.delete(closed);

@@ -115,7 +115,7 @@ export const calls = {
       }
     },
   },
-  /** Creates a request: its state and the empty stream of its sub-requests. */
+  /** Creates a request. With items, these are all that it gets: it is sealed, and its first token is counted. Without items it is open, and `append` adds them. */
   'create': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -127,18 +127,23 @@ export const calls = {
       /** name of this submission; tells a repetition from another submitter */ readonly owner: string;
       /** a create older than this is refused, as its tombstone may be gone */ readonly windowMs: number;
       /** length of the producer lease */ readonly leaseMs: number;
-      /** field, value, … of the options. Two are lengths, and what ends with them is kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite, priority becomes 'priority~due', which every reply hands on */ readonly fields: readonly Argument[];
-    }): Argument[] => [a.generation, a.owner, a.windowMs, a.leaseMs, ...a.fields],
+      /** names the call; of several with one owner, the request records which one made it; '': none */ readonly call: string;
+      /** JSON array of field, value, … Two are lengths, and what ends with them is kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite, priority becomes 'priority~due', which every reply hands on */ readonly options: string;
+      /** all its items */ readonly items: readonly Argument[];
+    }): Argument[] => [a.generation, a.owner, a.windowMs, a.leaseMs, a.call, a.options, ...a.items],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'created'; readonly tendAt: number; }
-      | { readonly verdict: 'exists'; readonly status: string; readonly generation: number; readonly digest: string; readonly sealedBy: string; readonly sent: number; readonly total: number; }
+      | { readonly verdict: 'created'; readonly tendAt: number; readonly createdBy: string; }
+      | { readonly verdict: 'sealed'; readonly tendAt: number; readonly mint: number; readonly epoch: number; readonly priority: string; }
+      | { readonly verdict: 'exists'; readonly status: string; readonly generation: number; readonly digest: string; readonly sealedBy: string; readonly sent: number; readonly total: number; readonly createdBy: string; }
       | { readonly verdict: 'void'; readonly above: number; }
     {
       switch (r[0]) {
         case 'created':
-          return { verdict: 'created', tendAt: Number(r[1]) };
+          return { verdict: 'created', tendAt: Number(r[1]), createdBy: textIn(r[2]) };
+        case 'sealed':
+          return { verdict: 'sealed', tendAt: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]) };
         case 'exists':
-          return { verdict: 'exists', status: textIn(r[1]), generation: Number(r[2]), digest: textIn(r[3]), sealedBy: textIn(r[4]), sent: Number(r[5]), total: Number(r[6]) };
+          return { verdict: 'exists', status: textIn(r[1]), generation: Number(r[2]), digest: textIn(r[3]), sealedBy: textIn(r[4]), sent: Number(r[5]), total: Number(r[6]), createdBy: textIn(r[7]) };
         case 'void':
           return { verdict: 'void', above: Number(r[1]) };
         default:
@@ -1142,7 +1147,7 @@ export const calls = {
       }
     },
   },
-  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one compact, see lib/compact), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
+  /** Submits requests whose items are all known: does what `intent`, `create` and `push` do, in one call, for a server that has both sides. A small request is compact (lib/compact). The requests of one call have the same options. An id of which anything is there is left alone: the separate calls find out what it is. All of a request is written, or none, and a server that loses its last writes loses all of it. */
   'submit': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;

@@ -1,4 +1,3 @@
-import type { PieceworkError } from '../contract/errors.js';
 import type { Argument, Client } from '../redis/client.js';
 import { Command, type Redis } from '../redis/ioredis.js';
 import { asFlat } from '../redis/ioredis-internals/flat-arguments.js';
@@ -129,39 +128,4 @@ export async function runCallOnce<Name extends ScriptName>(
   } catch (error) {
     throw redisError(error, name, { text, keys });
   }
-}
-
-/** The result of each of several calls; see `runCalls`. */
-export type Replies<Calls extends readonly ScriptCall[]> = {
-  [I in keyof Calls]: Calls[I] extends ScriptCall<infer Name>
-    ? Reply<Name> | PieceworkError | undefined
-    : never;
-};
-
-/**
- * Sends several scripts in one round trip. The server runs them in this order, each of them even if an earlier one was
- * refused or failed: a script must recognise that by the state. Answers the reply of each, its error, or undefined
- * where the server did not know the script, because nothing is sent again here.
- */
-export async function runCalls<const Calls extends readonly ScriptCall[]>(
-  client: Client,
-  together: Calls,
-): Promise<Replies<Calls>> {
-  const commands = together.map(({ name, keys, args }) => [
-    'evalsha',
-    ...commandArgs(build.scripts[name].sha, keys, args),
-  ]);
-  const answers = await client
-    .pipeline(commands)
-    .exec()
-    .catch((error: unknown) => {
-      throw redisError(error, together.map(({ name }) => name).join(', '));
-    });
-  return together.map(({ name, keys }, i) => {
-    const [error, reply] = answers?.[i] ?? [];
-    if (!error) return read(name, reply as unknown[]);
-    return hasNoScript(error)
-      ? undefined
-      : redisError(error, name, { text: build.scripts[name], keys });
-  }) as Replies<Calls>;
 }

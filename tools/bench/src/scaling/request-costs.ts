@@ -9,7 +9,7 @@ const PAYLOAD = JSON.stringify('x'.repeat(98));
 const CHUNK = 500;
 
 /** Options as a producer writes them. */
-const FIELDS = Object.entries({
+const FIELDS = {
   queue: 'scaling',
   priority: 50,
   limit: 1_000_000,
@@ -23,13 +23,19 @@ const FIELDS = Object.entries({
   digest: '',
   onProducerLost: 'seal',
   metadata: '',
-}).flat();
+};
+
+/** A request as a producer creates it. */
+const creationOf = (generation: number) => ({
+  ...{ generation, owner: 'owner', leaseMs: LEASE_MS },
+  options: JSON.stringify(Object.entries(FIELDS).flat().map(String)),
+});
 
 /** The request side: hash slot of each request. `calls`: how often the frequent ones are called. */
 export async function requestCosts(meter: Meter, calls: number): Promise<RequestCosts> {
   const [first] = meter.lanes as [Lane];
   const create = await meter.measure(Math.ceil(calls / 4), ({ request, number }, turn) =>
-    request(`made-${number}-${turn}`).create(Date.now(), 'owner', LEASE_MS, FIELDS),
+    request(`made-${number}-${turn}`).create(creationOf(Date.now())),
   );
   const append500 = await measureAppend(meter, Math.ceil(calls / 20));
   const enter = await measureEnter(meter, 1, calls);
@@ -76,7 +82,7 @@ export async function requestCosts(meter: Meter, calls: number): Promise<Request
 async function filled({ request }: Lane, id: string, count: number): Promise<number> {
   const generation = Date.now();
   const commands = request(id);
-  await commands.create(generation, 'owner', LEASE_MS, FIELDS);
+  await commands.create(creationOf(generation));
   for (let sent = 0; sent < count; sent += CHUNK) {
     const chunk = Array<string>(Math.min(CHUNK, count - sent)).fill(PAYLOAD);
     await commands.append(generation, 'producer', sent, chunk);

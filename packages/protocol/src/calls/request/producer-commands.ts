@@ -1,17 +1,34 @@
 import { TIMES } from '../../contract/defaults.js';
 import { type Placed, placed } from '../../contract/lanes.js';
-import type { Argument, Client } from '../../redis/client.js';
+import type { Client } from '../../redis/client.js';
 import { runBehind } from '../../scripts/run-behind.js';
 import { callOf, type Reply, run } from '../../scripts/run-script.js';
 import { RequestReads } from './request-reads.js';
-import { type PipelineReply, submitInPipeline, type WholeRequest } from './submit-pipeline.js';
 
 export type Appended =
   | Placed<Extract<Reply<'append'>, { readonly verdict: 'ok' }>>
   | Exclude<Reply<'append'>, { readonly verdict: 'ok' }>;
 
+/** How a request is created. */
+export interface Creation {
+  readonly generation: number;
+  /** Name of the submission. */
+  readonly owner: string;
+  readonly leaseMs: number;
+  /** JSON array of field, value, … */
+  readonly options: string;
+  /** Name of the call. @default '' */
+  readonly call?: string | undefined;
+  /** All its items, encoded: it is sealed with them. @default none: it is open */
+  readonly items?: readonly string[] | undefined;
+}
+
+type CreateReply = Reply<'create'>;
+type SealedAtOnce = Extract<CreateReply, { readonly verdict: 'sealed' }>;
+
 export type Created =
-  | Reply<'create'>
+  | Placed<SealedAtOnce>
+  | Exclude<CreateReply, SealedAtOnce>
   /** The connection over which the intent was answered is gone. */
   | { readonly verdict: 'broke' };
 
@@ -19,25 +36,14 @@ export type Sealed = Reply<'seal'>;
 
 /** What a producer does to a request: it creates it, appends items and seals it. Hash slot of `{<id>}`. */
 export class ProducerCommands extends RequestReads {
-  /**
-   * Creates the request. `fields`: field, value, … of its options · `epoch`: number of the connection over which the
-   * intent was answered, see run-behind.ts.
-   */
+  /** Creates the request. `epoch`: number of the connection over which the intent was answered, see run-behind.ts. */
   async create(
-    generation: number,
-    owner: string,
-    leaseMs: number,
-    fields: readonly Argument[],
+    { call = '', items = [], ...rest }: Creation,
     epoch = this.connection.epoch,
   ): Promise<Created> {
-    const args = { generation, owner, windowMs: TIMES.createWindowMs, leaseMs, fields };
+    const args = { ...rest, call, items, windowMs: TIMES.createWindowMs };
     const reply = await runBehind(this.connection, epoch, callOf('create', this.keys, args));
-    return reply ?? { verdict: 'broke' };
-  }
-
-  /** `create`, `append` and `seal` in one round trip; see submit-pipeline.ts. */
-  submitInPipeline(whole: WholeRequest): Promise<PipelineReply | undefined> {
-    return submitInPipeline(this.connection, this.keys, whole);
+    return reply?.verdict === 'sealed' ? placed(reply) : (reply ?? { verdict: 'broke' });
   }
 
   /** Adds encoded items. `first`: this producer's number of the first item. */
