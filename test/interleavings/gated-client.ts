@@ -87,7 +87,6 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
   };
   client.pipeline = ((commands: unknown[][]) => ({
     exec: () => {
-      if (commands.every(([verb]) => verb === 'evalsha')) return inTurn(client, commands);
       const names = commands.map(([verb, ...args]) => nameOf(String(verb), args));
       const send = async () =>
         wire.shared
@@ -115,21 +114,6 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
   client.disconnect = () => closeClient(wire, client);
   client.duplicate = () => gatedClient(wire, actor);
   return client;
-}
-
-/** Between the scripts of a pipeline others may come, and of some only the first ones arrive. */
-async function inTurn(client: Redis, commands: readonly unknown[][]) {
-  const answers: [unknown, unknown][] = [];
-  for (const [, ...args] of commands) {
-    const call = client.evalsha(...(args as Parameters<Redis['evalsha']>));
-    answers.push(
-      await call.then(
-        (reply) => [null, reply],
-        (error) => [error, undefined],
-      ),
-    );
-  }
-  return answers;
 }
 
 /** The connection ends, from either side: what waits on it fails. */

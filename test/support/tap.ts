@@ -18,8 +18,7 @@ const names = new Map(
 
 /**
  * A client that stops before each command until `check` is done: what is in Redis then is what a process
- * that dies there leaves behind. Also between the scripts of a pipeline, of which Redis may have got
- * the first ones only; not in any other pipeline.
+ * that dies there leaves behind. Not in a pipeline.
  */
 export class TappedRedis extends Redis {
   readonly #check: (sending: Sending) => Promise<void>;
@@ -27,25 +26,6 @@ export class TappedRedis extends Redis {
   constructor(url: string, check: (sending: Sending) => Promise<void>) {
     super(url, { lazyConnect: true, protocol: 2 });
     this.#check = check;
-  }
-
-  override pipeline(...[commands]: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
-    const all = commands as unknown[][];
-    if (!all?.every(([verb]) => verb === 'evalsha')) return super.pipeline(commands);
-    const exec = async () => {
-      const answers: [Error | null, unknown][] = [];
-      for (const [, ...args] of all) {
-        const call = this.evalsha(...(args as Parameters<Redis['evalsha']>));
-        answers.push(
-          await call.then(
-            (reply) => [null, reply],
-            (error: Error) => [error, undefined],
-          ),
-        );
-      }
-      return answers;
-    };
-    return { exec } as unknown as ReturnType<Redis['pipeline']>;
   }
 
   override sendCommand(

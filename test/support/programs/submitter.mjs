@@ -1,6 +1,6 @@
 // Submits requests, all at once. Its only argument is JSON: { redis, queue, submissions, lose }.
 //   submissions: { options, items }, items: how many numbers from 0
-//   lose: whether the first reply to each write gets lost; a pipeline is one write
+//   lose: whether the first reply to each write gets lost
 // Says { ready }, waits for SIGUSR2, and then says for each { id, generation, total, created }, or { error, differs }.
 import { once } from 'node:events';
 import { Producer } from '@piecework/producer';
@@ -22,15 +22,11 @@ async function withoutFirstReply(what, reply) {
 const asked = new Set();
 let lost = 0;
 if (lose) {
-  const { sendCommand, pipeline } = Redis.prototype;
+  const { sendCommand } = Redis.prototype;
   Redis.prototype.sendCommand = function send(command, stream) {
     const reply = sendCommand.call(this, command, stream);
     if (stream || !/^(eval|evalsha|set)$/.test(command.name)) return reply;
     return withoutFirstReply([command.name, ...command.args], reply);
-  };
-  Redis.prototype.pipeline = function all(commands) {
-    const whole = pipeline.call(this, commands);
-    return { exec: () => withoutFirstReply(commands, whole.exec()) };
   };
 }
 
