@@ -67,10 +67,10 @@ end
 
 -- Writes the new request, and returns what its tokens are.
 local function make(at)
+  local terms = termsOf(options, leaseMs, windowMs, at)
   -- There are results without a state if somebody deleted that.
   -- cure: a new request has no results
   redis.call('UNLINK', results)
-  local terms = termsOf(options, leaseMs, windowMs, at)
   writeUsual(one, terms)
   redis.call('PERSIST', request)
   return terms.out, terms.value.priority

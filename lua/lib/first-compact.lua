@@ -4,15 +4,12 @@ local COMPACT_ITEMS, COMPACT_BYTES = 128, 16384
 
 -- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
 -- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).
--- Replies join the parts of a compact request by RS (U+001E).
 local function mayBeCompact(value, windowMs)
   return
     -- cure: where few crashes are allowed a request is not compact
     (tonumber(value.maxCrashes) or 0) > 2 and
     -- cure: a generation is remembered until its create is too old, of a compact request
-    (tonumber(value.retentionMs) or 0) > windowMs + 1000 and
-    -- cure: what separates the parts of a reply is in none of them
-    not value.task:find('\30', 1, true)
+    (tonumber(value.retentionMs) or 0) > windowMs + 1000
 end
 
 -- The items of a request, joined; nil: they do not fit into a compact one.
