@@ -49,8 +49,8 @@ local function firstArray(one, terms, payloads)
   return {
     one.life, one.count, one.count > 0 and terms.out or 0, 0, 1, '', 0, 0, 0, 0,
     value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
-    tonumber(value.retentionMs) or 0, value.notify or '', terms.at, math.min(one.generation, terms.at) + terms.windowMs, one.owner,
-    one.call, largest, terms.others, payloads, 0, 0,
+    tonumber(value.retentionMs) or 0, value.notify or '', terms.at, math.min(one.generation, terms.at) + terms.windowMs,
+    one.owner, one.call, largest, terms.others, payloads, 0, 0, 0, '', {}, tonumber(value.heldUntil) or 0,
   }
 end
 
