@@ -36,6 +36,12 @@ end:
 #if N > 1
   :: d_step { r.due[1] == LATER -> r.due[1] = NOW; touched = 1 }
 #endif
+#ifdef HELD
+  :: d_step { r.heldUntil == LATER -> r.heldUntil = NOW; touched = 1 }
+#endif
+#ifdef DEADLINE
+  :: d_step { r.deadline == LATER -> r.deadline = NOW; touched = 1 }
+#endif
 #if EXPIRE > 0
   :: d_step { expire > 0 && r.status == COMPLETE -> expire--; tooOld = OUTLIVED; unlinkAll(); r.status = NOBODY; r.generation = 0; r.voided = 0; r.owner = 0;
       r.total = 0; r.succeeded = 0; r.failed = 0; r.cancelled = 0;
@@ -152,7 +158,7 @@ active proctype End() {
 #ifdef NOTIFIER
   assert(notified || (r.status != COMPLETE && r.status != DROPPED))
 #endif
-#if CANCEL == 0 && DROP == 0 && EXPIRE == 0 && ROLLBACK_REQUEST == 0 && LATE == 0
+#if !defined(DEADLINE) && CANCEL == 0 && DROP == 0 && EXPIRE == 0 && ROLLBACK_REQUEST == 0 && LATE == 0
   /* what a producer sealed is there, all of it, each counted once */
   assert(!(sealed[0] || sealed[1]) || (r.status == COMPLETE && r.succeeded + r.failed + r.cancelled == N))
   assert(!(sealed[0] || sealed[1]) || r.cancelled == 0)

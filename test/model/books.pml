@@ -16,10 +16,15 @@ inline books() {
 inline wanted() {
   want_ = 0;
   if
-  :: (r.status == OPEN || r.status == SEALED) && ready > 0 ->
+  :: (r.status == OPEN || r.status == SEALED) && ready > 0 && r.heldUntil != LATER ->
     want_ = (LIMIT < inFlight + ready -> LIMIT : inFlight + ready)
   :: else
   fi
+}
+
+inline mint(count_) {
+  rMint = count_; r.out = r.out + count_;
+  assert(r.granted + r.out + r.outBefore <= LIMIT)  /* each new token has room for a permit */
 }
 
 inline topUp() {
@@ -30,7 +35,7 @@ inline topUp() {
     x_ = (r.granted > 1 -> r.granted : 1);
     x_ = (want_ - r.granted < x_ -> want_ - r.granted : x_) - (r.out + r.outBefore);
     if
-    :: x_ > 0 -> rMint = x_; r.out = r.out + x_
+    :: x_ > 0 -> mint(x_)
     :: else
     fi
   :: else
@@ -70,7 +75,8 @@ inline unlinkAll() {
   for (j_ : 0 .. N) {
     r.due[j_] = 0; r.owned[j_] = 0; r.tries[j_] = 0; r.crashes[j_] = 0; r.alone[j_] = 0; ran[j_] = 0
   }
-  r.granted = 0; r.out = 0; r.outBefore = 0; r.epoch = 0; r.parked = 0; r.producerOver = 0
+  r.granted = 0; r.out = 0; r.outBefore = 0; r.epoch = 0; r.parked = 0; r.producerOver = 0;
+  r.compact = 0; r.heldUntil = 0; r.deadline = 0
 }
 
 inline publish() {
@@ -83,6 +89,15 @@ inline publish() {
 #endif
 }
 
+inline complete() {
+  for (j_ : 0 .. N - 1) {
+    assert(j_ >= r.total || (r.entry[j_] == SETTLED && r.outcomes[j_] == 1))
+  }
+  r.status = COMPLETE; isEnded = 1;
+  unlinkAll();
+  publish()
+}
+
 inline completeIfDone() {
   isEnded = 0;
   assert(r.succeeded + r.failed + r.cancelled <= r.total);
@@ -92,12 +107,7 @@ inline completeIfDone() {
 #else
   :: (r.status == SEALED || r.status == CANCELLING) && r.succeeded + r.failed + r.cancelled >= r.total ->
 #endif
-    for (j_ : 0 .. N - 1) {
-      assert(j_ >= r.total || (r.entry[j_] == SETTLED && r.outcomes[j_] == 1))
-    }
-    r.status = COMPLETE; isEnded = 1;
-    unlinkAll();
-    publish()
+    complete()
   :: else
   fi
 }

@@ -7,6 +7,7 @@
 #include "repeats.pml"
 #include "books.pml"
 #include "queue-side.pml"
+#include "compact.pml"
 #include "request-side.pml"
 #include "repeated.pml"
 #include "producer.pml"
@@ -24,8 +25,20 @@ init {
 #ifdef SUBMITTED
     /* what submits is gone into elsewhere: here all of it went well before anybody else came */
     intent(); create(1, 1);
+#if defined(HELD) && !defined(NO_HELD_SUBMIT)
+    r.heldUntil = LATER;          /* so no token is minted */
+#endif
+#ifdef DEADLINE
+    r.deadline = LATER;
+#endif
     for (k : 0 .. N - 1) { append(1, k); m_ = rMint; push(1, m_, rEpoch) }
     seal(1, N); sealed[0] = 1; producerGone[0] = 1; producerGone[1] = 1;
+#ifdef HELD
+    r.heldUntil = LATER;
+#endif
+#ifdef COMPACT
+    r.compact = 1;
+#endif
 #else
     run Producer(0);
     if :: PRODUCERS > 1 -> run Producer(1) :: else -> producerGone[1] = 1 fi;

@@ -79,14 +79,27 @@ inline seal(life_, sent_) {
   fi
 }
 
+inline countToken(epoch_) {
+  if
+  :: epoch_ != 0 && epoch_ == r.epoch && r.out > 0 -> r.out--
+  :: epoch_ != 0 && epoch_ == r.epoch - 1 && r.outBefore > 0 -> r.outBefore--
+  :: else
+  fi
+}
+
 /* script: enter */
 inline enter(me_, life_, wants_, epoch_, serves_, isLate_) {
-  rMint = 0; rDue = 0; rPermits = 0;
+  rMint = 0; rDue = 0; rPermits = 0; rGot = 0;
   if
   :: !LIVES(life_) -> verdict = GONE
   :: LIVES(life_) && r.status == COMPLETE -> verdict = ENDED
+  :: LIVES(life_) && ENTERS_COMPACT(wants_, epoch_, serves_) ->
+    verdict = OK;
+    enterCompact(me_, epoch_);
+    rPermits = r.permits[me_]; rEpoch = r.epoch
   :: else ->
     verdict = OK;
+    expand();
     books();
     rDue = dueNow;
     if
@@ -96,11 +109,7 @@ inline enter(me_, life_, wants_, epoch_, serves_, isLate_) {
     :: !isLate_ ->
 #endif
       touched = 1;
-      if
-      :: epoch_ != 0 && epoch_ == r.epoch && r.out > 0 -> r.out--
-      :: epoch_ != 0 && epoch_ == r.epoch - 1 && r.outBefore > 0 -> r.outBefore--
-      :: else
-      fi;
+      countToken(epoch_);
       recorded(me_);
       if
       :: !(serves_) -> r.parked = 1; verdict = UNSERVED_
@@ -137,7 +146,7 @@ inline deliver(which_) {
 inline readNew(me_, max_) {
   rGot = 0; x_ = max_;
   if
-  :: LIVING ->
+  :: LIVING && !r.compact ->
     for (i_ : 0 .. N - 1) {
       if
       :: x_ > 0 && r.entry[i_] == UNREAD ->
@@ -186,6 +195,7 @@ inline runAlone(me_, life_, which_) {
 /* script: renew */
 inline renew(me_, life_) {
   x_ = 0;
+  expand();
   if
   :: !LIVES(life_) || r.status == COMPLETE -> verdict = GONE
   :: LIVES(life_) && r.status != COMPLETE && r.permits[me_] == 0 -> verdict = REFUSED
@@ -205,10 +215,18 @@ inline settle(me_, life_, good_, bad_, back_, keep_, runs_, isLate_) {
   if
   :: !LIVES(life_) -> verdict = GONE
   :: LIVES(life_) && r.status == COMPLETE -> verdict = ENDED
+  :: LIVES(life_) && SETTLES_COMPACT(me_, good_, bad_) ->
+    verdict = ENDED;
+    settleCompact(good_, bad_)
   :: else ->
     verdict = OK;
+    expand();
     y_ = 0;
     for (i_ : 0 .. N - 1) {
+#if ROLLBACK_REQUEST == 0
+      /* what was read is not unread again */
+      assert(!((good_ | bad_ | back_) & (1 << i_)) || r.entry[i_] != UNREAD);
+#endif
       y_ = y_ + ((good_ & (1 << i_)) && r.entry[i_] == PENDING)
     }
     for (i_ : 0 .. N - 1) {
@@ -339,6 +357,7 @@ inline cancel(life_) {
   :: LIVES(life_) && r.status == COMPLETE -> verdict = ENDED
   :: else ->
     touched = 1;
+    expand();
     cancelIdle();
     completeIfDone();
     verdict = (isEnded -> ENDED : OK)
@@ -442,6 +461,22 @@ inline reclaim() {
   }
 }
 
+inline audit(passed_) {
+  x_ = 0;
+#ifndef NO_EPOCHS
+  if
+  :: r.outBefore > 0 && passed_ != 0 && passed_ == r.epoch - 1 -> r.outBefore = 0; changed = 1
+  :: else
+  fi;
+  if
+  :: r.outBefore == 0 && r.out > 0 ->
+    r.outBefore = r.out; r.out = 0; r.epoch++; changed = 1;
+    assert(r.epoch < EPOCHS)
+  :: else
+  fi
+#endif
+}
+
 /* script: tend */
 inline tend(life_, passed_) {
   rMint = 0; rBefore = 0; rNext = 0; rParked = 0; changed = 0;
@@ -458,8 +493,10 @@ inline tend(life_, passed_) {
     fi
 #endif
   :: LIVES(life_) && r.status == COMPLETE -> verdict = ENDED
+  :: LIVES(life_) && r.compact && TENDED_COMPACT && IN_TIME -> tendCompact(passed_)
   :: else ->
     verdict = OK;
+    expand();
 #ifndef NO_PRODUCER_LEASE
     if
     :: r.status == OPEN && r.producerOver ->
@@ -472,6 +509,10 @@ inline tend(life_, passed_) {
     :: else
     fi;
 #endif
+    if
+    :: r.deadline == NOW && r.status != CANCELLING -> r.status = CANCELLING; changed = 1
+    :: else
+    fi;
     withdrawExpired(); reclaim();
     if
     :: r.status == CANCELLING ->
@@ -484,25 +525,14 @@ inline tend(life_, passed_) {
     if
     :: isEnded -> verdict = ENDED; changed = 1
     :: else ->
-#ifndef NO_EPOCHS
-      if
-      :: r.outBefore > 0 && passed_ != 0 && passed_ == r.epoch - 1 -> r.outBefore = 0; changed = 1
-      :: else
-      fi;
-      if
-      :: r.outBefore == 0 && r.out > 0 ->
-        r.outBefore = r.out; r.out = 0; r.epoch++; changed = 1;
-        assert(r.epoch < EPOCHS)
-      :: else
-      fi;
-#endif
+      audit(passed_);
       books();
 #ifndef NO_TOPUP_TEND
       topUp();
 #endif
       changed = changed | (rMint > 0);
       rBefore = (r.outBefore > 0 -> r.epoch - 1 : 0);
-      rNext = (inFlight > 0 || r.granted > 0 || (r.out > 0 && rBefore == 0) || r.status == OPEN || held > dueNow);
+      rNext = (inFlight > 0 || r.granted > 0 || (r.out > 0 && rBefore == 0) || r.status == OPEN || held > dueNow || r.heldUntil == LATER || r.deadline == LATER);
       rParked = r.parked; rEpoch = r.epoch;
       check()
     fi

@@ -14,6 +14,7 @@ inline copyRequest(from_, to_) {
   to_.total = from_.total; to_.succeeded = from_.succeeded; to_.failed = from_.failed; to_.cancelled = from_.cancelled;
   to_.granted = from_.granted; to_.out = from_.out; to_.outBefore = from_.outBefore; to_.epoch = from_.epoch;
   to_.parked = from_.parked; to_.producerOver = from_.producerOver; to_.known = from_.known;
+  to_.compact = from_.compact; to_.heldUntil = from_.heldUntil; to_.deadline = from_.deadline;
   for (i_ : 0 .. W - 1) { KEEP_WORKER(i_, from_, to_) }
   for (i_ : 0 .. N) { KEEP_ENTRY(i_, from_, to_) }
   i_ = 0

@@ -100,7 +100,7 @@
 #define VANISHED 4                /* its consumer was deleted with it */
 #define PARKER W                  /* the reserved consumer '~' */
 
-#define NOW 1                     /* in `due`; 0: not in it */
+#define NOW 1                     /* in `due`, of `heldUntil` and `deadline`; 0: not in it, none */
 #define LATER 2
 
 #define LISTED 10                 /* room in the list */
@@ -129,6 +129,8 @@ typedef Request {
   byte total; byte succeeded; byte failed; byte cancelled;
   byte granted; byte out; byte outBefore; byte epoch;
   bit parked; bit producerOver;
+  bit compact;                    /* one string: see compact.pml */
+  byte heldUntil; byte deadline;  /* 0: none; LATER, then NOW */
   byte permits[W]; byte lease[W]; /* lease: 0 none, 1 lasts, 2 over */
   byte op[W];                     /* 0: struck out; 1: number kept; 2: kept, seen by one look */
   byte entry[N + 1]; byte owned[N + 1]; byte due[N + 1];

@@ -11,6 +11,9 @@
 
 /** Looked at from where the whole request is submitted: the producer has configurations of its own. */
 const SUBMITTED = 'SUBMITTED';
+/** … as a compact request, which a worker with a slot for each sub-request enters as a whole. */
+const COMPACT = [SUBMITTED, 'COMPACT'];
+const TWO_SLOTS = ['N=2', 'LIMIT=2', 'SLOTS=2'];
 
 /** @type {Configuration[]} */
 export const configurations = [
@@ -206,6 +209,60 @@ export const configurations = [
     flags: [SUBMITTED, 'N=2', 'LIMIT=2', 'DIE=1', 'EAT=1'],
     size: 'full',
   },
+  {
+    name: 'compact',
+    faults: 'a worker dies; each has two slots',
+    flags: [...COMPACT, ...TWO_SLOTS, 'DIE=1'],
+    size: 'medium',
+  },
+  {
+    name: 'compact, slow to enter',
+    faults: 'a token is taken for lost before it is entered',
+    flags: [...COMPACT, 'N=1', 'SLOW=1'],
+    size: 'small',
+  },
+  {
+    name: 'compact, leases end',
+    faults: 'a lease ends under a living worker, a worker dies',
+    flags: [...COMPACT, 'N=1', 'ZOMBIE=1', 'DIE=1'],
+    size: 'medium',
+  },
+  {
+    name: 'compact, repeats',
+    faults: 'any call comes again, at once or late; a handler fails',
+    flags: [...COMPACT, ...TWO_SLOTS, 'W=1', 'AGAIN=1', 'FAIL=1'],
+    size: 'medium',
+  },
+  {
+    name: 'compact, not served',
+    faults: 'one worker does not serve the task; a reply is lost',
+    flags: [...COMPACT, 'N=1', 'UNSERVED', 'LOST=1'],
+    size: 'small',
+  },
+  {
+    name: 'compact, cancelled',
+    faults: 'cancelled at any time, a handler fails',
+    flags: [...COMPACT, ...TWO_SLOTS, 'CANCEL=1', 'FAIL=1'],
+    size: 'medium',
+  },
+  {
+    name: 'compact, later',
+    faults: 'it begins later and has a deadline; the only worker dies',
+    flags: [...COMPACT, 'N=1', 'W=1', 'HELD', 'DEADLINE', 'DIE=1'],
+    size: 'small',
+  },
+  {
+    name: 'compact, rolled back',
+    faults: 'the last writes of the request side are lost',
+    flags: [...COMPACT, 'N=1', 'W=1', 'ROLLBACK_REQUEST=1'],
+    size: 'small',
+  },
+  {
+    name: 'compact, zombies with two slots',
+    faults: 'a lease ends under a living worker; each has two slots',
+    flags: [...COMPACT, ...TWO_SLOTS, 'ZOMBIE=1'],
+    size: 'full',
+  },
 ];
 
 /** @type {Variant[]} */
@@ -329,5 +386,50 @@ export const variants = [
     cure: 'parked requests are offered to workers that serve them',
     flag: 'NO_PARKED_FOUND',
     configuration: 'parked',
+  },
+  {
+    cure: 'a compact request has one worker',
+    flag: 'NO_ONE_WORKER',
+    configuration: 'compact, slow to enter',
+  },
+  {
+    cure: 'a compact request is for workers that serve its task',
+    flag: 'NO_SERVED_COMPACT',
+    configuration: 'compact, not served',
+  },
+  {
+    cure: 'a compact request is settled by the worker that has it',
+    flag: 'NO_HOLDER_CHECK',
+    configuration: 'compact, rolled back',
+  },
+  {
+    cure: 'a compact request is settled as a whole',
+    flag: 'NO_WHOLE_SETTLE',
+    configuration: 'compact',
+  },
+  {
+    cure: 'what is compact may be with a worker, in a stream',
+    flag: 'NO_PENDING_IN_STREAM',
+    configuration: 'compact',
+  },
+  {
+    cure: 'a tend expands what a worker has',
+    flag: 'NO_EXPANDING_TEND',
+    configuration: 'compact',
+  },
+  {
+    cure: 'the deadline of a compact request ends it',
+    flag: 'NO_COMPACT_DEADLINE',
+    configuration: 'compact, later',
+  },
+  {
+    cure: 'a held request is submitted without a token',
+    flag: 'NO_HELD_SUBMIT',
+    configuration: 'compact, later',
+  },
+  {
+    cure: 'a compact request that is held has no token',
+    flag: 'NO_WAIT_FOR_START',
+    configuration: 'compact, later',
   },
 ];

@@ -18,6 +18,7 @@ inline cap() {
   for (j_ : 0 .. W - 1) { x_ = x_ + (zombie[j_] -> 0 : running[j_]) }
   assert(x_ <= LIMIT);
   mine[w] = hold & ~stopped;      /* nobody else runs the same, but zombies */
+  assert(mine[w] == 0 || (SERVES(w) && r.heldUntil != LATER));
   for (j_ : 0 .. W - 1) { assert(j_ == w || zombie[w] || zombie[j_] || !(mine[j_] & mine[w])) }
 }
 
@@ -72,6 +73,12 @@ entering:
       :: else
       fi;
       mayRepeat(G_ENTER, w, g, SLOTS, 0, SERVES(w), 0, 0, (v == OK || v == UNSERVED_));
+#ifdef COMPACT
+      if
+      :: pick == REPLY_LOST && rGot -> lost--; expand(); back = rGot  /* entered by the call before; `pending` says so */
+      :: else -> start()
+      fi;
+#endif
       holds[w] = (m > 0); e = (m > 0 -> rEpoch : 0)
     }
   fi;
@@ -171,8 +178,17 @@ again_:
   :: atomic { yields > 0 && hold && work -> yields--; work = 0; good = hold & ~bad }
   :: good || bad || (work && !dueSeen && believed[w] > running[w]) || back || (!work && believed[w] > running[w])
   fi;
+#ifdef COMPACT
+  if
+  :: atomic { r.compact && (good || bad) -> good = hold & ~(bad | back) }  /* all of it in one settle */
+  :: true
+  fi;
+#endif
   if
   DIES_HERE
+#ifdef COMPACT
+  :: atomic { r.compact && r.lease[w] == 1 && !zombie[w] -> renew(w, g) }; goto again_
+#endif
   /* the renewal comes first, and learns whether the lease is lost */
   :: atomic { r.lease[w] == 2 || zombie[w] -> renew(w, g); v = verdict;
       if
