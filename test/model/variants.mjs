@@ -234,6 +234,12 @@ export const configurations = [
     size: 'medium',
   },
   {
+    name: 'compact, late calls',
+    faults: 'any call comes again, also after the lease of its worker was withdrawn',
+    flags: [...COMPACT, 'N=1', 'W=1', 'AGAIN=1', 'ZOMBIE=1'],
+    size: 'small',
+  },
+  {
     name: 'compact, not served',
     faults: 'one worker does not serve the task; a reply is lost',
     flags: [...COMPACT, 'N=1', 'UNSERVED', 'LOST=1'],
