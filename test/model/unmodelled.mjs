@@ -514,14 +514,6 @@ export const leftOut = [
     why: 'what intent, create, append, seal and push do one after the other, in one step; test/lua/whole compares what they write. A compact request is submitted so before the model begins',
   },
   {
-    script: 'enter-compact',
-    why: 'several calls of enter in one; test/lua/compact compares what they leave',
-  },
-  {
-    script: 'settle-compact',
-    why: 'several calls of settle in one, and finish; test/lua/compact compares what they leave',
-  },
-  {
     script: 'cause',
     why: 'ends the lease of a dead worker, which may end at any time in the model; the rest is a text',
   },
