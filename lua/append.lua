@@ -8,7 +8,7 @@
 --- (docs/decisions/0047-a-slim-settle.md).
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 --   due      zset    delayed and returned sub-requests
 -- ARGV

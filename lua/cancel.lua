@@ -1,7 +1,7 @@
 --- Cancels a request: what no worker runs at once; what runs keeps its outcome if it succeeds.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
 --   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker

@@ -3,7 +3,7 @@
 --- has ended, its handlers have too, and the lease ends at once.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
 --   generation  int     of the request

@@ -2,7 +2,7 @@
 --- it is open, and `append` adds them.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests; group 'workers'
 --   results  stream  outcomes in the order of settling
 -- ARGV

@@ -3,7 +3,7 @@
 --- leaves the next generation of the id alone.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
 --   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker

@@ -2,7 +2,7 @@
 --- is settled without waiting for others (`settle` and `enter` answer `live`).
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request

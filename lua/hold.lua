@@ -2,7 +2,7 @@
 --- hold never shortens a longer one.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request

@@ -1,7 +1,7 @@
 --- A read-only picture of one request.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
 --   progress  hash    index -> what its handler last reported

@@ -1,7 +1,7 @@
 --- Reads which workers have sub-requests of a request, and which.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
 --   worker   string  boot id of the worker whose sub-requests are wanted; '': how many each worker has

@@ -4,7 +4,7 @@
 --- failures that were found is there any more, as somebody else has redriven them since.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests; group 'workers'
 --   failed   hash    index -> error; 'index:payload' -> payload
 --   results  stream  outcomes in the order of settling

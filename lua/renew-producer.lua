@@ -1,7 +1,7 @@
 --- Renews the lease of the producers of an open request.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request

@@ -3,7 +3,7 @@
 --- has not failed, or has failed anew in this generation, is skipped.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 --   due      zset    delayed and returned sub-requests
 --   failed   hash    index -> error; 'index:payload' -> payload; 'index:runs' -> 'generation …'

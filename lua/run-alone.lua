@@ -3,7 +3,7 @@
 --- the crash of a suspect that ran alone counts against it for good.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 --   tries    hash    index -> failed attempts; 'index:crashes', 'index:alone' -> worker; 'index:company'
 -- ARGV

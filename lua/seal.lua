@@ -1,7 +1,7 @@
 --- Ends the adding of sub-requests. A request with none, or with all of them settled, completes here.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
 --   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker

@@ -9,8 +9,7 @@
 --   counters     hash  counts of this queue, as in `intent`
 --   pushed       hash  priority -> tokens ever pushed to its list
 --   list         list  tokens of the priority; with `expedite` among the options, its lane
---   requests...  any   of each request: its state (hash or string), its sub-requests (string or stream), and its
---                      results
+--   requests...  any   of each request: its state, its sub-requests, and its results
 -- ARGV
 --   graceMs         int     until the first tend
 --   windowMs        int     an id that was opened longer ago is left alone; as in `create`

@@ -4,7 +4,7 @@
 --- that lost this take or an earlier call.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 --   due      zset    delayed and returned sub-requests
 --   tries    hash    index -> failed attempts; 'index:crashes', 'index:alone', 'index:company'; 'index:checkpoint' -> JSON

@@ -3,7 +3,7 @@
 --- tokens and mints those that are missing, finishes what a crash left half done, and says when to tend again.
 --
 -- KEYS
---   request   hash    state of the request
+--   request   any     state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
 --   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker

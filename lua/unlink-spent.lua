@@ -2,7 +2,7 @@
 --- unlinked data in the background, but expired data in the middle of its work.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   failed   hash    index -> error; 'index:payload' -> payload
 --   results  stream  outcomes in the order of settling
 -- ARGV

@@ -7,7 +7,7 @@
 --- nothing here. The missing tokens are minted into the new list.
 --
 -- KEYS
---   request  hash    state of the request
+--   request  any     state of the request
 --   work     stream  its sub-requests
 --   due      zset    delayed and returned sub-requests
 -- ARGV

@@ -1,6 +1,6 @@
 --- @needs now, digits
 -- A small request is compact: its state and its sub-requests are one string, an array in MessagePack
--- (docs/decisions/0084-two-forms.md). It stays so while only these change it: an enter that reads the whole request, a
+-- (docs/decisions/0084-small-requests.md). It stays so while only these change it: an enter that reads the whole request, a
 -- renewal that reports nothing, a tend while nobody has it, and a settle after which every sub-request has ended. Every
 -- other call that may change it expands it first: it makes a hash and a stream, which say the same. Once complete, only
 -- `redrive` and what deletes it do so. The elements are fields of the state, or as said here; those with a * are numbers,

@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import {
   parseHeader,
@@ -12,16 +13,20 @@ import {
   scriptNames,
   sourceWithIncludes,
 } from '../../scripts/lua-source.mjs';
-import { root } from './examples.js';
 
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const page = readFileSync(join(root, 'docs/state-machine.md'), 'utf8');
 
 /** The scripts that get the key of a request's state. */
-const scripts = scriptNames.filter((name) =>
-  parseHeader(name, readSource(name)).keys.some((key) =>
-    ['request', 'requests'].includes(key.name),
-  ),
-);
+const scripts = scriptNames.filter((name) => stateKeysOf(name).length > 0);
+
+/** The key of the state in the header of a script, or that of each request of a group. */
+function stateKeysOf(script: string) {
+  const { keys } = parseHeader(script, readSource(script));
+  return keys
+    .filter(({ name }) => ['request', 'requests'].includes(name))
+    .flatMap((key) => key.each?.filter(({ name }) => name === 'request') ?? [key]);
+}
 const libraries = new Set(scripts.flatMap((name) => sourceWithIncludes(name).included));
 const withoutComments = (lua: string) => lua.replace(/--\[\[.*?\]\]|--.*$/gm, '');
 /** What these scripts and their libraries do, by name. */
@@ -137,6 +142,14 @@ describe('docs/state-machine.md', () => {
     expect(rows.length).toBeLessThanOrEqual(8);
     expect(page).toContain(`## Layouts: ${rows.length}\n`);
     expectListed('Live forms', [...(used['request'] ?? [])].sort());
+  });
+
+  it('is right that either form may come to each script', () => {
+    for (const name of scripts)
+      expect(
+        stateKeysOf(name).map(({ type }) => type),
+        name,
+      ).toEqual(['any']);
   });
 
   it('names the files that decide by the form, and the only conversion', () => {

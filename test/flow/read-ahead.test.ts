@@ -59,7 +59,7 @@ async function owned(flow: Flow, id: string, worker: string) {
   const state = fieldsIn(read ?? [[]]);
   const permits = Number(state[`permits:${worker}`] ?? 0);
   const total = Number(state['total'] ?? 0);
-  // A worker has all of what is packed.
+  // A worker has all of a compact request.
   return { permits, pending: pending?.length ?? (permits && total) };
 }
 

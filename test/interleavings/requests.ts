@@ -16,7 +16,7 @@ export async function sealed(
   await sealedRequest(payloads, { ...options, id, queue: QUEUE });
 }
 
-/** A small request that was submitted in one call, its token out: its sub-requests are packed. */
+/** A small request that was submitted in one call, its token out: it is compact. */
 export async function submittedWhole(
   id: string,
   payloads: readonly string[],

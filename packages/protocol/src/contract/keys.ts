@@ -3,8 +3,9 @@
  *
  * Keys are on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order, and what has to happen
  * later. The request side has the hash tag `{<id>}`: the work itself, its state, its permits, its outcome. No script
- * touches both sides (invariant I8), except `submit`, which is called only where one server has both. All other calls that concern both sides have one right order, and the agenda repairs those that were
- * interrupted (docs/protocol.md).
+ * touches both sides (invariant I8), except `submit`, which is called only where one server has both. All other calls
+ * that concern both sides have one right order, and the agenda repairs those that were interrupted (docs/protocol.md).
+ * Which keys of a request exist together: docs/state-machine.md.
  */
 
 /** Number of priority lists of a queue; priority 0 is served first. */
@@ -67,11 +68,14 @@ export interface QueueKeys {
 
 export interface RequestKeys {
   readonly id: string;
-  /** hash · options, counters, permits and leases per worker · TTL after completion */
+  /**
+   * hash · options, counters, permits and leases per worker; string, of a compact request: all of this with its
+   * sub-requests, or with its results · TTL after completion
+   */
   readonly request: string;
   /**
-   * stream · entries `<generation>-<index>`, group `workers` · gone at completion; empty, with a TTL, after a short
-   * retention
+   * stream · entries `<generation>-<index>`, group `workers`; none, of a compact request · gone at completion; empty,
+   * with a TTL, after a short retention
    */
   readonly work: string;
   /** zset · entry → when it is ready, 0: now; consumer `~` owns all of them · gone at completion */
@@ -88,7 +92,10 @@ export interface RequestKeys {
    * completion
    */
   readonly failed: string;
-  /** stream · `<generation>-<settled + moved>`: index, result or !index, attempts, … · TTL after completion */
+  /**
+   * stream · `<generation>-<settled + moved>`: index, result or !index, attempts, …; none, of a compact request · TTL
+   * after completion
+   */
   readonly results: string;
   /** shard channel · '<generation> <outcome>' at completion */
   readonly channel: string;

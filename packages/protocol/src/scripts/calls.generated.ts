@@ -1155,7 +1155,7 @@ export const calls = {
       /** counts of this queue, as in `intent` */ readonly counters: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** tokens of the priority; with `expedite` among the options, its lane */ readonly list: string;
-      /** of each request: its state (hash or string), its sub-requests (string or stream), and its results */ readonly requests: readonly string[];
+      /** of each request: its state, its sub-requests, and its results */ readonly requests: readonly string[];
     }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, ...k.requests],
     args: (a: {
       /** until the first tend */ readonly graceMs: number;
