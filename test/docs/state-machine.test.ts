@@ -2,7 +2,7 @@
  * docs/state-machine.md says which states, forms and ways a request has. Here they are counted in the sources, so that
  * none is added without a word there.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ function stateKeysOf(script: string) {
 const libraries = new Set(scripts.flatMap((name) => sourceWithIncludes(name).included));
 const withoutComments = (lua: string) => lua.replace(/--\[\[.*?\]\]|--.*$/gm, '');
 /** What these scripts and their libraries do, by name. */
-const sources = new Map([
+const sources = new Map<string, string>([
   ...scripts.map((name) => [name, withoutComments(readSource(name))] as const),
   ...[...libraries].map((name) => [`lib/${name}`, withoutComments(readLibrary(name))] as const),
 ]);
@@ -72,20 +72,28 @@ function expectListed(title: string, found: readonly string[]): void {
   expect(listOf(title), title).toEqual({ count: found.length, names: found });
 }
 
-/** The places in packages/protocol/src/calls that send one of these scripts. */
-function sentBy(...names: string[]): string[] {
-  const folder = join(root, 'packages/protocol/src/calls');
-  const pattern = new RegExp(
-    `\\b(?:run|callOf)\\(\\s*(?:[\\w.#]+,\\s*)?'(?:${names.join('|')})'`,
-    'g',
+/** The sources of the packages in TypeScript: path and text. */
+const typescript = readdirSync(join(root, 'packages'))
+  .map((name) => `packages/${name}/src`)
+  .filter((folder) => existsSync(join(root, folder)))
+  .flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.includes('.generated.'))
+      .sort()
+      .map(
+        (path) => [`${folder}/${path}`, readFileSync(join(root, folder, path), 'utf8')] as const,
+      ),
   );
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.ts'))
-    .flatMap((path) =>
-      [...readFileSync(join(folder, path), 'utf8').matchAll(pattern)].map(() => path),
-    )
-    .sort();
-}
+
+/** The files of TypeScript in which a pattern occurs, one for each time. */
+const filesWith = (pattern: RegExp) =>
+  typescript.flatMap(([path, text]) => [...text.matchAll(pattern)].map(() => path));
+
+/** The files that send one of these scripts, below packages/protocol/src/calls. */
+const sentBy = (...names: string[]) =>
+  filesWith(
+    new RegExp(`\\b(?:run|callOf)\\(\\s*(?:[\\w.#]+,\\s*)?'(?:${names.join('|')})'`, 'g'),
+  ).map((path) => path.replace('packages/protocol/src/calls/', ''));
 
 describe('docs/state-machine.md', () => {
   const transitions = rowsOf('Transitions');
@@ -156,6 +164,10 @@ describe('docs/state-machine.md', () => {
     const deciding = placesOf(/\bisCompact\(|'TYPE'|WRONGTYPE|NOGROUP|\.compact\b/g);
     expectListed('Files that decide by the form', [...new Set(deciding)]);
     expect(placesOf(/redis\.p?call\('DEL', request\)/g)).toEqual(['lib/compact']);
+    const [telling, ...others] = filesWith(/\bisOtherType\(/g);
+    expect(page).toContain(`In TypeScript only \`${telling}\` does`);
+    expect(others).toEqual([]);
+    expect(filesWith(/WRONGTYPE/g)).toEqual(['packages/protocol/src/redis/redis-error.ts']);
   });
 
   it('names the ways to submit', () => {

@@ -309,7 +309,6 @@ export const unmodelled = [
   { cure: 'a page of long results that is full is not the last', why: RESULTS },
   { cure: 'missing results are an error', why: RESULTS },
   { cure: 'failures that a redrive took back are missing', why: RESULTS },
-  { cure: 'the only record of another life of the id is not read', why: RESULTS },
   { cure: 'results that are missing of an end that was remembered are read again', why: RESULTS },
   { cure: 'what runs here is not started again', why: 'a handler of the model runs once' },
   { cure: 'number of the grant', why: 'it decides what may be reported together' },

@@ -207,12 +207,6 @@ export const codeClients = [
     change: 'never',
   },
   {
-    cure: 'the only record of another life of the id is not read',
-    test: 'test/flow/results.test.ts',
-    name: 'are those of no other request whose only result stands in the place of long ones',
-    change: 'never',
-  },
-  {
     cure: 'the doctor reports times of a queue that lie ahead',
     test: 'test/flow/doctor-clocks.test.ts',
     name: 'are found for a queue and for a request, until they have healed',

@@ -114,5 +114,5 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
 export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
-/** Whether a key has another type: a compact request or the only record of its results is a string (lua/lib). */
+/** Whether a key has another type: a compact request is a string (lua/lib/compact). */
 export const isOtherType = (error: unknown): boolean => /^WRONGTYPE/.test((error as Error).message);

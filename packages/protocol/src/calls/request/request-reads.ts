@@ -1,6 +1,6 @@
 import { type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
-import { isOtherType, redisError } from '../../redis/redis-error.js';
+import { redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
 import { QueueErrors } from '../queue/queue-errors.js';
@@ -155,22 +155,14 @@ export class RequestReads {
     if (reply.verdict === 'gone') return 'gone';
     const isLong = reply.verdict === 'long';
     const rows = isLong ? await this.#longResults(reply.from, reply.to, reply.most) : reply.records;
-    if (rows === 'gone') return 'gone';
     const entries = rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
     return { entries, asked: isLong ? reply.most : count };
   }
 
-  async #longResults(
-    from: string,
-    to: string,
-    most: number,
-  ): Promise<readonly StreamRow[] | 'gone'> {
+  async #longResults(from: string, to: string, most: number): Promise<readonly StreamRow[]> {
     return this.connection.client
       .xrange(this.keys.results, from, to, 'COUNT', most)
       .catch((error: unknown) => {
-        // The id was used again since the script replied, and its new request has its only record in a string.
-        // cure: the only record of another life of the id is not read
-        if (isOtherType(error)) return 'gone' as const;
         throw redisError(error, 'results');
       });
   }
