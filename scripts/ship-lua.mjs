@@ -13,13 +13,15 @@ const row = ({ rest, nested, ...fields }) => ({ ...fields, ...(rest ? { repeated
 
 const calls = {};
 for (const [name, { sha, lua }] of Object.entries(scripts)) {
-  const { purpose, keys, args, replies, repeat, flags } = parseHeader(name, readSource(name));
+  const { purpose, keys, args, replies, each, repeat, flags } = parseHeader(name, readSource(name));
   writeFileSync(new URL(`lua/${name}.lua`, dist), lua);
   calls[name] = {
     ...{ sha1: sha, file: `lua/${name}.lua`, purpose },
     keys: keys.map(row),
     args: args.map(row),
     replies: replies.map(({ word, fields }) => ({ word, fields: fields.map(row) })),
+    // It answers a list: one reply for each of its requests.
+    ...(each ? { each } : {}),
     ...{ repeat, flags },
   };
 }

@@ -112,6 +112,9 @@ describe('docs/state-machine.md', () => {
       const written = new Set(
         [...lua.join('\n').matchAll(/'status',\s*(?:status or )?'(\w+)'/g)].map(([, one]) => one),
       );
+      // A first state is sealed with its items, or open without them, of which the reply 'created' tells.
+      if (included.includes('first-state')) written.add('sealed');
+      if (readSource(name).includes("return { 'created'")) written.add('open');
       const to = states.filter((state) => written.has(state));
       const said = states.filter((state) => shown[`\`${name}\``]?.split(', ').includes(state));
       expect(said, name).toEqual(to);

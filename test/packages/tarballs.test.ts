@@ -216,13 +216,12 @@ describe('the protocol', () => {
         { word: 'closed', fields: [] },
       ],
     });
-    const { args, replies } = scripts['enter'] as Script;
-    expect(args.every(({ name, type }) => name && type)).toBe(true);
-    const entries = {
-      name: 'entries',
-      repeated: true,
-      each: [{ name: 'entry' }, { name: 'payload' }],
-    };
+    const enter = scripts['enter'] as Script;
+    expect(enter).toMatchObject({ each: true });
+    expect(enter.args.every(({ name, type }) => name && type)).toBe(true);
+    const { replies } = scripts['take'] as Script;
+    const each = ['entry', 'payload', 'tries', 'crashes', 'checkpoint', 'company'];
+    const entries = { name: 'entries', repeated: true, each: each.map((name) => ({ name })) };
     expect(replies.find(({ word }) => word === 'ok')?.fields.at(-1)).toMatchObject(entries);
   });
 });

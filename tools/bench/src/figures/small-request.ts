@@ -7,7 +7,14 @@ import type { SmallShape } from '../small/small-run.js';
 const DELAY_MS = 1;
 
 /** One worker whose handlers return at once and succeed. */
-const PLAIN = { workers: 1, handlerMs: 0, failingPercent: 0, attempts: 1, isNew: false, apart: false } as const;
+const PLAIN = {
+  workers: 1,
+  handlerMs: 0,
+  failingPercent: 0,
+  attempts: 1,
+  isNew: false,
+  apart: false,
+} as const;
 const ONE_BUSY = { ...PLAIN, size: 1, atOnce: 50 };
 // Twice as many sub-requests are under way as there are slots, so that no slot waits for a caller.
 const ONE_WAITING = { ...PLAIN, size: 1, atOnce: 200, workers: 4, slots: 25, handlerMs: 20 };

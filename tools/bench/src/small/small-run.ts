@@ -13,7 +13,10 @@ const TINY_HANDLER_MS = 50;
 
 /** How requests are made and handled. */
 export interface SmallShape
-  extends Pick<SmallOrder, 'size' | 'atOnce' | 'workers' | 'handlerMs' | 'failingPercent' | 'attempts'> {
+  extends Pick<
+    SmallOrder,
+    'size' | 'atOnce' | 'workers' | 'handlerMs' | 'failingPercent' | 'attempts'
+  > {
   /** Slots of each worker. @default those of `--concurrency` */
   readonly slots?: number;
   /** The first request of the process is measured, too; otherwise the process warms up before. */
