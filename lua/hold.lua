@@ -5,8 +5,9 @@
 --   request  any     state of the request
 --   work     stream  its sub-requests
 -- ARGV
---   generation  int  of the request
---   holdMs      int  how long from now
+--   generation  int     of the request
+--   holdMs      int     how long from now
+--   reason      string  'memory': its results lack room; '': a handler asked for it
 -- REPLIES
 --   {'held', until: int}  server time at which it continues, unless it is held for longer
 --   {'complete', outcome: outcome}  there is nothing to hold
@@ -17,7 +18,7 @@
 --- @include now, digits, compact, state, terms
 
 local request, work = KEYS[1], KEYS[2]
-local generation, holdMs = ARGV[1], tonumber(ARGV[2])
+local generation, holdMs, reason = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 local state = readState(request, work, generation)
 if not state then
@@ -31,7 +32,7 @@ local known = endsHold(request, state.heldUntil, redis.call('HGET', request, 'he
 local heldUntil = math.max(known, state.at + holdMs)
 if heldUntil > known then
   -- cure: a hold is not believed beyond its length
-  redis.call('HSET', request, 'heldFor', heldUntil .. ' ' .. holdMs)
+  redis.call('HSET', request, 'heldFor', heldUntil .. ' ' .. holdMs .. ' ' .. reason)
 end
 -- cure: the end of a hold is on the agenda, 2
 redis.call('HSET', request, 'heldUntil', heldUntil)

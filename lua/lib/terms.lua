@@ -11,14 +11,14 @@ local function notBeyond(request, field, written, at, ms)
   return at + ms
 end
 
--- The end of a hold. `heldFor` says how long the hold until that time was meant to last. A hold until a time that the
--- user named has none.
+-- The end of a hold. `heldFor` says how long the hold until that time was meant to last, and the reason of a hold by a
+-- worker. A hold until a time that the user named has none.
 local function endsHold(request, heldUntil, heldFor, at)
-  local of, ms = (heldFor or ''):match('^(%d+) (%d+)$')
+  local of, ms, reason = (heldFor or ''):match('^(%d+) (%d+)(.*)$')
   if tonumber(of) ~= heldUntil or heldUntil <= at + ms then
     return heldUntil
   end
-  redis.call('HSET', request, 'heldUntil', at + ms, 'heldFor', at + ms .. ' ' .. ms)
+  redis.call('HSET', request, 'heldUntil', at + ms, 'heldFor', at + ms .. ' ' .. ms .. reason)
   return at + ms
 end
 

@@ -11,8 +11,11 @@ test('pause, update, resume and cancel change the request and print what they di
   const { file, run } = commandLine;
   const id = `${unique}-a`;
   await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
-  expect(JSON.parse((await run('pause', id, '--json')).stdout)).toEqual({ id, paused: true });
-  expect((await run('status', id)).stdout).toMatch(/^why +it is paused: resume it$/m);
+  expect(JSON.parse((await run('pause', id, '--json')).stdout)).toEqual({
+    ...{ id, paused: true, changed: true },
+  });
+  expect((await run('pause', id)).stdout).toBe(`${id} is paused already\n`);
+  expect((await run('status', id)).stdout).toMatch(/^why +it is paused. Resume it$/m);
   const flags = ['--limit', '3', '--priority', '9', '--tolerated-failures', '1'];
   expect(JSON.parse((await run('update', id, ...flags, '--json')).stdout)).toEqual({
     id,
@@ -28,7 +31,8 @@ test('pause, update, resume and cancel change the request and print what they di
   const lifted = await run('update', id, '--limit', 'none', '--json');
   expect(JSON.parse(lifted.stdout)).toEqual({ id, limit: null });
   expect((await run('status', id)).stdout).toMatch(/^limit +none$/m);
-  expect((await run('resume', id)).stdout).toBe(`${id} resumed\n`);
+  const resumed = await run('resume', id);
+  expect(resumed.stdout).toMatch(new RegExp(`^${id} resumed; its queue has no worker`));
   const cancelled = { id, status: 'complete', outcome: 'cancelled' };
   expect(JSON.parse((await run('cancel', id, '--json')).stdout)).toEqual(cancelled);
   expect((await run('cancel', id)).stdout).toBe(`${id} is complete (cancelled)\n`);
@@ -37,6 +41,26 @@ test('pause, update, resume and cancel change the request and print what they di
     code: 1,
     error: 'ENDED',
   });
+});
+
+test('resume says of a request that is not paused until when it waits', async ({ commandLine }) => {
+  const { file, run } = commandLine;
+  const id = `${unique}-later`;
+  const input = await file('one.txt', 'a\n');
+  await run('submit', '--input', input, '--id', id, '--delay-ms', '3600000');
+  const resumed = await run('resume', id);
+  expect(resumed).toMatchObject({ code: 0, stderr: '' });
+  expect(resumed.stdout).toMatch(
+    new RegExp(
+      `^${id} is not paused; its start is delayed until \\S+ \\(in (60|59) min\\)\\. Wait`,
+    ),
+  );
+  expect(JSON.parse((await run('resume', id, '--json')).stdout)).toEqual({
+    ...{ id, paused: false, changed: false },
+  });
+  await run('pause', id);
+  expect((await run('resume', id)).stdout).toContain(`${id} resumed; its start is delayed until`);
+  await run('drop', id);
 });
 
 test('status and list say why a request waits', async ({ commandLine }) => {
@@ -55,24 +79,27 @@ test('status and list say why a request waits', async ({ commandLine }) => {
   };
   expect(await said()).toEqual([
     'worker',
-    'its queue has no worker: start one, as `new Worker` or `piecework worker`: it will run then',
+    'its queue has no worker. Start one, as `new Worker` or `piecework worker`: it will run then',
     'no worker',
   ]);
   await run('pause', '--queue-wide');
-  expect(await said()).toEqual(['queue', 'its queue is paused: resume the queue', 'queue paused']);
+  expect(await said()).toEqual(['queue', 'its queue is paused. Resume the queue', 'queue paused']);
   await run('resume', '--queue-wide');
   await run('pause', id);
-  expect(await said()).toEqual(['resume', 'it is paused: resume it', 'paused']);
+  expect(await said()).toEqual(['resume', 'it is paused. Resume it', 'paused']);
   await run('drop', id);
 });
 
 test('pause and resume with --queue-wide act on the whole queue', async ({ commandLine }) => {
   const { run, queue } = commandLine;
   const paused = await run('pause', '--queue-wide', '--json');
-  expect(JSON.parse(paused.stdout)).toEqual({ queue, paused: true });
+  expect(JSON.parse(paused.stdout)).toEqual({ queue, paused: true, pausedUntil: 0 });
+  const shorter = await run('pause', '--queue-wide', '--for-ms', '1');
+  expect(shorter.stdout).toBe(`queue ${queue} is paused until it is resumed\n`);
   expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} resumed\n`);
+  expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} is not paused\n`);
   const timed = await run('pause', '--queue-wide', '--for-ms', '1');
-  expect(timed.stdout).toBe(`queue ${queue} paused for 1 ms\n`);
+  expect(timed.stdout).toMatch(new RegExp(`^queue ${queue} is paused until \\d{4}-\\S+Z\n$`));
   await run('resume', '--queue-wide');
 });
 

@@ -153,7 +153,7 @@ test('list shows silent workers and producers, and status says what follows', as
   await client.hset(left.request.keys.request, 'lease:dead', await inMs(15_000));
   expect(await rowOf(left.id)).toMatch(/ {2}worker silent {2}/);
   expect((await run('status', left.id)).stdout).toMatch(
-    /^why +3 are on a worker last seen \d+ s ago; taken over in about \d+ s$/m,
+    /^why +3 are on a worker last seen \d+ s ago; taken over in about \d+ s\.\n +Start another/m,
   );
   // Others run the rest.
   await new Hand(left, 'alive').hold(2, []);

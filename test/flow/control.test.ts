@@ -203,11 +203,11 @@ describe('a paused request', () => {
     await worker.start();
     const request = await piecework(flow).submit(numbers(20), { id: flow.id('a'), limit: 3 });
     await until(() => seen.started === 3);
-    await request.pause();
-    await request.pause();
+    expect(await request.pause()).toEqual({ changed: true });
+    expect(await request.pause()).toEqual({ changed: false });
     expect(await request.status()).toMatchObject({
       status: 'sealed',
-      why: 'it is paused; 3 still run: resume it',
+      why: 'it is paused; 3 still run. Resume it',
     });
     open();
     await until(async () => {
@@ -215,7 +215,7 @@ describe('a paused request', () => {
       return counts.succeeded === 3 && counts.inFlight === 0;
     });
     expect(seen.started).toBe(3);
-    await request.resume();
+    expect(await request.resume()).toEqual({ changed: true });
     expect(await flow.complete(request.id)).toMatchObject({ succeeded: 20 });
     await expect(request.pause()).rejects.toBeInstanceOf(EndedError);
     await expect(request.update({ limit: 1 })).rejects.toBeInstanceOf(EndedError);

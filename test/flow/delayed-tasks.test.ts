@@ -152,7 +152,7 @@ describe('a task', () => {
     await taskWorker(tasks, flow, { queues: [queue], handlers: { other: () => 1 } }).start();
     await saysOf(
       id,
-      /; no worker serves task nosuch: start one that does, or cancel the request if the name/,
+      /; no worker serves task nosuch. Start one that does, or cancel the request if the name/,
     );
     await tasks.cancel(queue, id);
     await tasks.cancel(queue, later);

@@ -85,6 +85,11 @@ test('results that need more room than there is are waited with, and none is los
   };
   await until(stands, { timeoutMs: 60_000, what: 'it stands' });
   expect(before).toBeLessThan(300);
+  const pw = new Piecework({ redis: server.url });
+  flow.after(() => pw.close());
+  const standing = await pw.request('kept').status();
+  expect(standing).toMatchObject({ waitingFor: 'memory', heldUntil: expect.any(Number) });
+  expect(standing.why).toMatch(/^Redis is (nearly )?full.*, and its results need room\. Raise max/);
   // Beyond 85 %: what ran, what waited meanwhile as nothing starts beyond a megabyte of it, and a settle for each
   // worker, of which the server holds copies meanwhile.
   const inHand = 2 * (SLOTS * RESULT + MB + RESULT);
@@ -100,8 +105,6 @@ test('results that need more room than there is are waited with, and none is los
   expect(await request.state()).toMatchObject({ succeeded: 300, failed: 0 });
   expect(one.health().why).toEqual([]);
   const indexes = new Set<number>();
-  const pw = new Piecework({ redis: server.url });
-  flow.after(() => pw.close());
   for await (const { index } of pw.request('kept').results()) indexes.add(index);
   expect(indexes.size).toBe(300);
 });

@@ -97,7 +97,7 @@ describe('a queue of several shards', () => {
       const id = idIn(flow, shard, 'one');
       const request = await pw.submit([0, 1], { id, priority: 90 });
       await request.pause();
-      expect((await request.status()).why).toBe('it is paused: resume it');
+      expect((await request.status()).why).toBe('it is paused. Resume it');
       await request.update({ priority: 5, limit: 1 });
       await request.resume();
       const keys = queueKeys(`${flow.queue}.${shard}`);

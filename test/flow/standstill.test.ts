@@ -12,7 +12,7 @@ import { until } from '../support/until.js';
  * What a status and a progress report say of a request that does not move, or seems to exceed its limit.
  */
 
-const START = 'start one, as `new Worker` or `piecework worker`: it will run then';
+const START = 'Start one, as `new Worker` or `piecework worker`: it will run then';
 
 useTestClock();
 // Opened before the first test counts its connections.
@@ -75,21 +75,23 @@ describe('status', () => {
     expect(silent!.leaseEndsAt - silent!.seenAt).toBe(LEASE_MS);
     expect(seen.readAt - silent!.seenAt).toBeGreaterThanOrEqual(13_000);
     expect(seen.waitingFor).toBe('lease');
-    expect(seen.why).toBe('3 are on a worker last seen 13 s ago; taken over in about 17 s');
+    expect(seen.why).toBe(
+      '3 are on a worker last seen 13 s ago; taken over in about 17 s. Start another worker, as its queue has none',
+    );
     moveClock(12_000);
     expect(await notifier.status(scene.id)).toMatchObject({
-      why: '5 are on 2 workers last seen 14 s ago; taken over in about 16 s',
+      why: '5 are on 2 workers last seen 14 s ago; taken over in about 16 s. Start another worker, as its queue has none',
     });
     // Nobody is there to take over.
     moveClock(20_000);
     expect(await notifier.status(scene.id)).toMatchObject({
-      why: `5 are on 2 workers last seen 34 s ago; its queue has no worker: ${START}`,
+      why: `5 are on 2 workers last seen 34 s ago; its queue has no worker. ${START}`,
       waitingFor: 'worker',
     });
     const said = { host: 'h', pid: 1, concurrency: 1, running: 0, tasks: '*', startedAt: 1 };
     await flow.queueCommands.tick('new', JSON.stringify(said));
     expect(await notifier.status(scene.id)).toMatchObject({
-      why: '5 are on 2 workers last seen 34 s ago; taken over soon',
+      why: '5 are on 2 workers last seen 34 s ago; taken over soon. Wait: another worker takes over by itself',
       waitingFor: 'lease',
     });
     await flow.queueCommands.deregister('new');
@@ -170,7 +172,7 @@ describe('status', () => {
     await hand.settle([success(entry!)]);
     expect(await notifier.status(scene.id)).toMatchObject({
       waitingFor: 'producer',
-      why: 'all that was added is done, and its producer has not sealed it; its producer was last seen 0 s ago: cancel the request if nothing more comes',
+      why: 'all that was added is done, and its producer has not sealed it; its producer was last seen 0 s ago. Cancel the request if nothing more comes',
     });
     moveClock(20_000);
     expect(await notifier.status(scene.id)).toMatchObject({
@@ -226,7 +228,7 @@ describe('progress', () => {
       return report?.why && report;
     });
     expect(stalled).toMatchObject({
-      why: `its queue has no worker: ${START}`,
+      why: `its queue has no worker. ${START}`,
       waitingFor: 'worker',
       status: 'sealed',
       running: 0,

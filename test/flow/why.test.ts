@@ -43,7 +43,13 @@ function snapshot({
     ...{ id: 'r', status: 'sealed', outcome: undefined, endReason: undefined, running: 0 },
     ...{ readAt: NOW, priority: 50, limit: null, task: undefined, heldUntil: undefined },
     ...{ deadline: undefined, silentWorkers: [], producer: undefined, retry: undefined },
-    ...{ heldSince: undefined, paused: false, parked: false, keepsResults: true },
+    ...{
+      heldSince: undefined,
+      heldForMemory: false,
+      paused: false,
+      parked: false,
+      keepsResults: true,
+    },
     ...{ toleratedFailures: '0', holders: [], others: [] },
     ...more,
     counts: { ...COUNTS, ...counts },
@@ -126,57 +132,57 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     ],
   ],
   'it is paused': [
-    [{ ...READY, paused: true }, 'resume', 'it is paused: resume it'],
+    [{ ...READY, paused: true }, 'resume', 'it is paused. Resume it'],
     [
       { paused: true, running: 1, counts: { ready: 9, inFlight: 1 } },
       'resume',
-      'it is paused; 1 still runs: resume it',
+      'it is paused; 1 still runs. Resume it',
     ],
   ],
   'its queue is paused': [
-    [{ ...READY, queue: { pausedUntil: 0 } }, 'queue', 'its queue is paused: resume the queue'],
+    [{ ...READY, queue: { pausedUntil: 0 } }, 'queue', 'its queue is paused. Resume the queue'],
     [
       { ...READY, queue: { pausedUntil: NOW + 300 * S, pausedSince: NOW - 20 * S } },
       'queue',
-      'its queue is paused until 2026-11-28T20:05:00Z, in 5 min, since 20 s ago: resume the queue',
+      'its queue is paused until 2026-11-28T20:05:00Z (in 5 min; so far for 20 s). Wait, or resume the queue',
     ],
   ],
   'nobody serves its task': [
     [
       { ...READY, parked: true, task: 'mail', queue: { workers: [] } },
       'task',
-      'no worker serves task mail: start one that does, or cancel the request if the name is wrong',
+      'no worker serves task mail. Start one that does, or cancel the request if the name is wrong',
     ],
     [
       { ...READY, queue: { workers: [worker({ tasks: ['mail'] })] } },
       'task',
-      'no worker serves requests without a task: start one that does, or cancel the request if the name is wrong',
+      'no worker serves requests without a task. Start one that does, or cancel the request if the name is wrong',
     ],
   ],
   'its start is delayed': [
     [
       { ...READY, heldUntil: NOW + 300 * S, heldSince: 'created' },
       'time',
-      'its start is delayed until 2026-11-28T20:05:00Z, in 5 min',
+      'its start is delayed until 2026-11-28T20:05:00Z (in 5 min). Wait, or cancel it and submit it without the delay',
     ],
   ],
   'it is held': [
     [
       { ...READY, heldUntil: NOW + 300 * S, heldSince: NOW - 60 * S },
       'time',
-      'it is held until 2026-11-28T20:05:00Z, in 5 min, since 60 s ago',
+      'it is held by its handler until 2026-11-28T20:05:00Z (in 5 min; so far for 60 s). Wait: nothing ends a hold earlier',
     ],
   ],
   'its queue has no worker': [
     [
       { ...READY, queue: { workers: [] } },
       'worker',
-      'its queue has no worker: start one, as `new Worker` or `piecework worker`: it will run then',
+      'its queue has no worker. Start one, as `new Worker` or `piecework worker`: it will run then',
     ],
     [
       { ...READY, queue: { workers: [worker({ draining: true })] } },
       'worker',
-      'all workers of its queue are closing: start one, as `new Worker` or `piecework worker`: it will run then',
+      'all workers of its queue are closing. Start one, as `new Worker` or `piecework worker`: it will run then',
     ],
     [
       {
@@ -184,14 +190,14 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         silentWorkers: [{ ...silent, seenAt: NOW - 34 * S, leaseEndsAt: NOW - 4 * S }],
       },
       'worker',
-      '3 are on a worker last seen 34 s ago; its queue has no worker: start one, as `new Worker` or `piecework worker`: it will run then',
+      '3 are on a worker last seen 34 s ago; its queue has no worker. Start one, as `new Worker` or `piecework worker`: it will run then',
     ],
   ],
   'its worker is silent': [
     [
       { counts: { inFlight: 3 }, running: 3, silentWorkers: [silent] },
       'lease',
-      '3 are on a worker last seen 13 s ago; taken over in about 17 s',
+      '3 are on a worker last seen 13 s ago; taken over in about 17 s. Wait: another worker takes over by itself',
     ],
   ],
   'a handler blocks its worker': [
@@ -201,7 +207,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         queue: { workers: [worker({ seenAt: NOW - 40 * S })] },
       },
       'handler',
-      'worker w1 has reported nothing for 40 s, and its lease is renewed: a handler may block its event loop; if it stays so, end that process',
+      'worker w1 has reported nothing for 40 s, and its lease is renewed. A handler may block its event loop; if it stays so, end that process',
     ],
   ],
   'a handler hangs': [
@@ -211,26 +217,52 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         queue: { workers: [worker({ running: 2, longest: [run('r', 40, 20)] })] },
       },
       'handler',
-      'sub-request 7 has been running for 40 s on w1, usually 20 ms; 1 more runs: if it hangs, end that process; attemptTimeoutMs bounds an attempt',
+      'sub-request 7 has been running for 40 s on w1, usually 20 ms; 1 more runs. If it hangs, end that process; attemptTimeoutMs bounds an attempt',
     ],
   ],
   'Redis is full': [
     [
       { ...READY, queue: { memory: { used: 87, most: 100 } } },
       'memory',
-      'Redis is nearly full (87 % of maxmemory), and its results need room: raise maxmemory, or drop complete requests',
+      'Redis is nearly full (87 % of maxmemory), and its results need room. Raise maxmemory, or drop complete requests',
+    ],
+    // Workers hold it for a few seconds, again and again, until there is more room.
+    [
+      {
+        ...{ ...READY, heldUntil: NOW + 4 * S, heldSince: NOW - S, heldForMemory: true },
+        queue: { memory: { used: 97, most: 100 } },
+      },
+      'memory',
+      'Redis is nearly full (97 % of maxmemory), and its results need room. Raise maxmemory, or drop complete requests',
+    ],
+    [
+      {
+        ...{ counts: { ready: 9, inFlight: 1 }, running: 1 },
+        ...{ heldUntil: NOW + 4 * S, heldSince: NOW - S, heldForMemory: true },
+        queue: { memory: { used: 101, most: 100 } },
+      },
+      'memory',
+      'Redis is full (101 % of maxmemory), and its results need room; 1 still runs. Raise maxmemory, or drop complete requests',
+    ],
+    [
+      {
+        ...{ ...READY, heldUntil: NOW + 4 * S, heldSince: NOW - S, heldForMemory: true },
+        queue: { memory: { used: 82, most: 100 } },
+      },
+      'memory',
+      'Redis is nearly full, and its results need room. Raise maxmemory, or drop complete requests',
     ],
   ],
   'its producer has not sealed it': [
     [
       { status: 'open', producer: producer(2), counts: { succeeded: 10 } },
       'producer',
-      'all that was added is done, and its producer has not sealed it; its producer was last seen 2 s ago: cancel the request if nothing more comes',
+      'all that was added is done, and its producer has not sealed it; its producer was last seen 2 s ago. Cancel the request if nothing more comes',
     ],
     [
       { status: 'open', producer: producer(20), counts: { total: 0 } },
       'producer',
-      'nothing was added yet, and its producer has not sealed it; its producer was last seen 20 s ago; cancelled in about 10 s: cancel the request if nothing more comes',
+      'nothing was added yet, and its producer has not sealed it; its producer was last seen 20 s ago; cancelled in about 10 s. Cancel the request if nothing more comes',
     ],
   ],
   'retries wait': [
@@ -243,12 +275,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         },
       },
       'retry',
-      '3 wait for their next attempt, the first is due in 5 s; the last error: TypeError: x is undefined (index 4)',
+      '3 wait for their next attempt, the first is due in 5 s; the last error: TypeError: x is undefined (index 4). Wait, or cancel the request if they cannot succeed',
     ],
     [
       { counts: { delayed: 1, succeeded: 9 }, retry: { dueAt: NOW + 5 * S, lastError: undefined } },
       'retry',
-      '1 waits for its next attempt, which is due in 5 s',
+      '1 waits for its next attempt, which is due in 5 s. Wait, or cancel the request if they cannot succeed',
     ],
   ],
   'other requests have all slots': [
@@ -263,19 +295,53 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         queue: {
           workers: [
             worker({ running: 4, longest: [run('a', 240), run('b', 3)] }),
-            worker({ id: 'w2', running: 3, leftovers: 1, longest: [run('c', 9)] }),
+            worker({ id: 'w2', running: 4, longest: [run('c', 9)] }),
           ],
         },
       },
       'slots',
-      'all 8 slots of 2 workers are taken by handlers of a (priority 10), b (priority 50) and 1 more, the oldest running for 4 min; it has priority 50, and smaller numbers go first: more workers let it start sooner; they are needed if those handlers wait for it',
+      'all 8 slots of 2 workers are taken by handlers of a (priority 10), b (priority 50) and 1 more, the oldest running for 4 min; it has priority 50, and smaller numbers go first. More workers let it start sooner; they are needed if those handlers wait for it',
     ],
     [
       { ...READY, queue: { workers: [worker({ running: 4 })] } },
       'slots',
-      'all 4 slots of one worker are taken by handlers; it has priority 50, and gets its share of the next free slots: more workers let it start sooner; they are needed if those handlers wait for it',
+      'all 4 slots of one worker are taken by handlers; it has priority 50, and gets its share of the next free slots. More workers let it start sooner; they are needed if those handlers wait for it',
     ],
     [READY, undefined, 'it waits for its turn; 4 of 4 slots are free'],
+  ],
+  'handlers that ignore their signal have slots': [
+    [
+      { ...READY, queue: { workers: [worker({ leftovers: 4 })] } },
+      'slots',
+      'all 4 slots of one worker are taken by handlers that ignore their abort signal (on w1). End process 7 on h; the handler should heed ctx.signal',
+    ],
+    [
+      { ...READY, queue: { workers: [worker({ concurrency: 1, leftovers: 1 })] } },
+      'slots',
+      'the only slot of one worker is taken by a handler that ignores its abort signal (on w1). End process 7 on h; the handler should heed ctx.signal',
+    ],
+    [
+      {
+        ...READY,
+        others: [{ id: 'a', priority: 50 }],
+        queue: {
+          workers: [
+            worker({ running: 3, leftovers: 1, longest: [run('a', 9)] }),
+            worker({ id: 'w2', pid: 8, running: 2, leftovers: 2 }),
+          ],
+        },
+      },
+      'slots',
+      'all 8 slots of 2 workers are taken by handlers of a (priority 50), the oldest running for 9 s, 3 of them by handlers that ignore their abort signal (2 on w2, 1 on w1); it has priority 50, and gets its share of the next free slots. End process 8 on h, then those of the others; the handler should heed ctx.signal',
+    ],
+    [
+      {
+        ...{ counts: { inFlight: 2, ready: 8 }, running: 2 },
+        queue: { workers: [worker({ running: 2, leftovers: 2 })] },
+      },
+      undefined,
+      '2 run and 8 wait for a slot: all 4 are taken, 2 of them by handlers that ignore their abort signal (on w1). End process 7 on h; the handler should heed ctx.signal',
+    ],
   ],
   'it runs': [
     [
@@ -284,7 +350,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         queue: { workers: [worker({ running: 2, longest: [run('r', 3, 1_000)] })] },
       },
       undefined,
-      '2 run, as many as its limit allows, and 8 wait; 2 of 4 slots are free; sub-request 7 has been running for 3 s on w1, usually 1 s: a higher limit would use them',
+      '2 run, as many as its limit allows, and 8 wait; sub-request 7 has been running for 3 s on w1, usually 1 s. A higher limit would use the 2 of 4 slots that are free',
     ],
     [
       {

@@ -223,7 +223,8 @@ describe('a paused queue', () => {
     await queueControl(scene).pause(0);
     expect((await queue.tick('', '')).pausedUntil).toBe(0);
     expect(await queue.counts()).toMatchObject({ pausedUntil: 0 });
-    await queueControl(scene).resume();
+    expect(await queueControl(scene).resume()).toBe(true);
+    expect(await queueControl(scene).resume()).toBe(false);
     expect((await queue.tick('', '')).pausedUntil).toBe(-1);
     expect(await queue.counts()).toMatchObject({ pausedUntil: undefined });
   });
@@ -237,6 +238,8 @@ describe('a paused queue', () => {
     moveClock(19_000);
     expect((await queue.tick('', '')).pausedUntil).toBe(long.until);
     moveClock(2_000);
+    // No tick has noticed its end.
+    expect(await queueControl(scene).resume()).toBe(false);
     expect((await queue.tick('', '')).pausedUntil).toBe(-1);
     // Without an end, nothing shortens it but the resume.
     await queueControl(scene).pause(0);

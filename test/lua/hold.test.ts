@@ -81,6 +81,20 @@ describe('hold', () => {
     expect(short).toEqual(long);
   });
 
+  it('keeps the reason of the longest, also after the clock went back', async () => {
+    const { scene } = await held();
+    const reason = async () => (await inspect(scene)).fields['heldFor']?.split(' ')[2];
+    await holds(scene).hold(scene.generation, 5_000, 'memory');
+    expect(await reason()).toBe('memory');
+    moveClock(-60_000);
+    await scene.request.tend(scene.generation, '');
+    expect(await reason()).toBe('memory');
+    await holds(scene).hold(scene.generation, 9_000);
+    expect(await reason()).toBe('');
+    await holds(scene).hold(scene.generation, 5_000, 'memory');
+    expect(await reason()).toBe('');
+  });
+
   it('does not keep a request from ending', async () => {
     const { scene, worker, entries } = await held();
     await holds(scene).hold(scene.generation, 60_000);

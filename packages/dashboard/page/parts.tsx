@@ -130,11 +130,7 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate }
   if (outcome === 'cancelled') return { word: 'cancelled', tone: 'quiet' };
   if (status === 'cancelling') return { word: 'cancelling', tone: 'quiet' };
   const wait = WAITS[waitingFor];
-  // What a silent worker has counts as running until its lease ends.
-  if (
-    wait !== undefined &&
-    (counts.running === 0 || ['lease', 'worker', 'handler'].includes(waitingFor))
-  )
+  if (wait !== undefined)
     return {
       word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
       tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',

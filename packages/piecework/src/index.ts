@@ -172,7 +172,7 @@ export type {
   RequestCompletedEvent,
 } from './operate/queue-events/queue-event.js';
 export type { Redriven, RedriveOptions } from './operate/redrive.js';
-export type { Cancelled } from './operate/request-control.js';
+export type { Cancelled, Changed } from './operate/request-control.js';
 export type { RunningSubRequest } from './operate/running.js';
 export {
   type Health,

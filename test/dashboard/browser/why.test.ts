@@ -25,11 +25,12 @@ const timeless = (text: string) =>
 
 let browser: Browser;
 
-/** The sentence of `request`, which `says` matches, is what each place shows. */
+/** The sentence of `request`, which `says` matches, is what each place shows; the page also calls its state `state`. */
 async function expectEverywhere(
   { redis, queue, run }: CommandLine,
   request: RequestHandle,
   says: RegExp,
+  state?: string,
 ): Promise<void> {
   const { id } = request;
   const why = async () => timeless((await request.status()).why);
@@ -87,6 +88,7 @@ async function expectEverywhere(
         timeout: 30_000,
       })
       .toBe(`${sentence}.`.toLowerCase());
+    if (state) expect(await page.locator('h1 .chip').textContent()).toBe(state);
     await page.close();
   } finally {
     await served.close();
@@ -105,9 +107,9 @@ describe.skipIf(!existsSync(chromium) || !hasTerminals)('why a request is not fu
     const { redis, queue } = commandLine;
     await using pw = new Piecework({ redis, queue });
     const request = await pw.submit([1, 2], { id: `r-${queue}` });
-    await expectEverywhere(commandLine, request, /^its queue has no worker: start one/);
+    await expectEverywhere(commandLine, request, /^its queue has no worker\. Start one/);
     await request.pause();
-    await expectEverywhere(commandLine, request, /^it is paused: resume it$/);
+    await expectEverywhere(commandLine, request, /^it is paused. Resume it$/);
     await request.cancel();
     await expectEverywhere(commandLine, request, /^it ended early, as it was cancelled; 0 succ/);
   });
@@ -134,8 +136,11 @@ describe.skipIf(!existsSync(chromium) || !hasTerminals)('why a request is not fu
     await expectEverywhere(
       commandLine,
       busy,
-      /^sub-request 1 has been running for N on \S+, usually N: if it hangs/,
+      /^sub-request 1 has been running for N on \S+, usually N\. If it hangs/,
     );
+    await busy.pause();
+    await expectEverywhere(commandLine, busy, /^it is paused; 1 still runs\. Resume it$/, 'paused');
+    await busy.resume();
     hung.open();
     await Promise.all([busy.completion(), waiting.completion()]);
   });
@@ -156,7 +161,7 @@ describe.skipIf(!existsSync(chromium) || !hasTerminals)('why a request is not fu
     });
     await worker.start();
     const other = await pw.submit([1], { id: `other-${queue}`, task: 'pages' });
-    await expectEverywhere(commandLine, other, /^no worker serves task pages: start one that does/);
+    await expectEverywhere(commandLine, other, /^no worker serves task pages. Start one that does/);
     await other.cancel();
     const mail = await pw.submit([1], {
       ...{ id: `mail-${queue}`, task: 'mail', attempts: 2 },
@@ -165,7 +170,7 @@ describe.skipIf(!existsSync(chromium) || !hasTerminals)('why a request is not fu
     await expectEverywhere(
       commandLine,
       mail,
-      /^1 waits for its next attempt, which is due in N; the last error: TypeError: no such address \(index 0\)$/,
+      /^1 waits for its next attempt, which is due in N; the last error: TypeError: no such address \(index 0\)\. Wait, or cancel/,
     );
     await mail.cancel();
   });

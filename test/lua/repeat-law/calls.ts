@@ -136,9 +136,12 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
         request.runAlone(generation, worker, 1, [`${generation}-0`]),
       ),
     ]),
-    ...[0, 5_000].map((ms) =>
+    ...[0, 5_000].flatMap((ms) => [
       call('hold', `for ${ms} ms`, (scene) => holds(scene).hold(generation, ms)),
-    ),
+      call('hold', `for ${ms} ms, without room`, (scene) =>
+        holds(scene).hold(generation, ms, 'memory'),
+      ),
+    ]),
     ...[REDRIVER, 'another'].flatMap((owner) => [
       call('redrive', `by ${owner}`, (scene) =>
         redriveOf(scene).open(generation, owner, REDRIVE_LEASE_MS),

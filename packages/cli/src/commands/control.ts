@@ -1,5 +1,4 @@
 import { InvalidOptionError } from '@piecework/protocol/contract';
-import { duration } from '@piecework/views/format';
 import type { Command } from 'commander';
 import type { UpdateOptions } from 'piecework';
 import { commonFlags } from '../flags/common-flags.js';
@@ -7,6 +6,7 @@ import { pauseFlags, queueWideFlag, updateFlags } from '../flags/control-flags.j
 import type { Flag } from '../flags/flag.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { print } from '../terminal/print.js';
+import { wrapped } from '../terminal/table.js';
 import { openPiecework } from './open-piecework.js';
 
 interface ControlValues extends UpdateOptions {
@@ -41,10 +41,18 @@ export function controlCommands(program: Command): void {
       const values = readFlags<ControlValues>(given, commonFlags, pauseFlags);
       checkTarget(id, values);
       await using pw = await openPiecework(values);
-      const { forMs, queue } = values;
-      if (id === undefined) await pw.admin.pauseQueue(forMs === undefined ? {} : { forMs });
-      else await pw.request(id).pause();
-      report(values, id === undefined ? { queue, paused: true } : { id, paused: true }, forMs);
+      const { forMs, queue, json } = values;
+      if (id === undefined) {
+        const { pausedUntil } = await pw.admin.pauseQueue(forMs === undefined ? {} : { forMs });
+        // An earlier pause may last longer than this one.
+        const until = pausedUntil === 0 ? 'it is resumed' : new Date(pausedUntil).toISOString();
+        const said = { queue, paused: true, pausedUntil };
+        print(json ? JSON.stringify(said) : `queue ${queue} is paused until ${until}`);
+      } else {
+        const { changed } = await pw.request(id).pause();
+        const said = changed ? `${id} paused` : `${id} is paused already`;
+        print(json ? JSON.stringify({ id, paused: true, changed }) : said);
+      }
     },
   );
 
@@ -57,10 +65,16 @@ export function controlCommands(program: Command): void {
       const values = readFlags<ControlValues>(given, commonFlags, [queueWideFlag]);
       checkTarget(id, values);
       await using pw = await openPiecework(values);
-      const { queue } = values;
-      if (id === undefined) await pw.admin.resumeQueue();
-      else await pw.request(id).resume();
-      report(values, id === undefined ? { queue, paused: false } : { id, paused: false });
+      const { queue, json } = values;
+      const what = id === undefined ? { queue } : { id };
+      const name = id ?? `queue ${queue}`;
+      const request = id === undefined ? undefined : pw.request(id);
+      const { changed } = await (request ? request.resume() : pw.admin.resumeQueue());
+      if (json) return print(JSON.stringify({ ...what, paused: false, changed }));
+      // It may have to wait all the same, as for its start.
+      const { why = '', waitingFor } = (await request?.status()) ?? {};
+      const rest = waitingFor ? `; ${why}` : '';
+      print(wrapped(`${name} ${changed ? 'resumed' : 'is not paused'}${rest}`));
     },
   );
 
@@ -105,15 +119,4 @@ function checkTarget(id: string | undefined, { queueWide, forMs }: ControlValues
     throw new InvalidOptionError('--queue-wide', true, 'without the id of a request');
   if (id !== undefined && forMs !== undefined)
     throw new InvalidOptionError('--for-ms', forMs, 'together with --queue-wide');
-}
-
-function report(
-  { json }: ControlValues,
-  what: { id?: string; queue?: string; paused: boolean },
-  forMs?: number,
-): void {
-  const name = what.id ?? `queue ${what.queue}`;
-  const length = forMs === undefined ? '' : ` for ${duration(forMs)}`;
-  const text = what.paused ? `${name} paused${length}` : `${name} resumed`;
-  print(json ? JSON.stringify(what) : text);
 }

@@ -236,9 +236,10 @@ async function changed(
     case 'pause':
       await request.pause();
       return `${id} is paused; p resumes it.`;
-    case 'resume':
-      await request.resume();
-      return `${id} is resumed.`;
+    case 'resume': {
+      const { changed } = await request.resume();
+      return changed ? `${id} is resumed.` : `${id} was not paused.`;
+    }
     case 'limit':
       await request.update({ limit: effect.limit });
       return `The limit of ${id} is ${effect.limit === null ? 'none' : count(effect.limit)}.`;

@@ -6,9 +6,9 @@ import type { Counts } from '../waiting/outcome.js';
  * it.
  */
 
-/** A request in one sentence. */
+/** Why a request is not further. */
 export interface Why {
-  /** Begins in small letters, without a full stop; with what to do, if there is anything. */
+  /** The cause, and a second sentence with what to do if there is anything. Begins in small letters; no last full stop. */
   readonly why: string;
   readonly waitingFor: WaitingFor | undefined;
 }
@@ -69,6 +69,8 @@ export interface Snapshot {
   readonly retry: RetrySigns | undefined;
   /** Since when it is held; 'created': its start is delayed; undefined: not known. */
   readonly heldSince: number | 'created' | undefined;
+  /** Whether workers hold it back as its results lack room. */
+  readonly heldForMemory: boolean;
   readonly paused: boolean;
   /** Whether a worker that does not serve its task has met it. */
   readonly parked: boolean;

@@ -145,3 +145,7 @@ export function heldSinceOf({ state }: Inspected): number | 'created' | undefine
   if (heldUntil <= start) return 'created';
   return until === heldUntil && ms ? heldUntil - ms : undefined;
 }
+
+/** Whether workers hold it back as its results lack room. */
+export const isHeldForMemory = ({ state }: Inspected): boolean =>
+  (state['heldFor'] ?? '').split(' ')[2] === 'memory';

@@ -19,6 +19,7 @@ import type { ProducerSigns, RetrySigns, SilentWorker, WaitingFor } from './snap
 import {
   heldSinceOf,
   heldUntilOf,
+  isHeldForMemory,
   leasesOf,
   producerOf,
   QueueSigns,
@@ -62,15 +63,15 @@ export interface RequestStatus {
   /** When it ends, whether all its work is done or not. */
   readonly deadline: number | undefined;
   /**
-   * Why it is not further, or why it ended so: one sentence, which begins in small letters and has no full stop, with
-   * what to do if there is anything to do. For people; its words may change with any version.
+   * Why it is not further, or why it ended so: a sentence with the cause, and one with what to do if there is anything
+   * to do. It begins in small letters and has no full stop at its end. For people; its words may change with any version.
    */
   readonly why: string;
   /**
    * The same for programs, where the request waits. 'resume': the request is paused; 'queue': its queue is paused;
-   * 'worker': its queue has no worker; 'task': no worker serves its task; 'time': it is held until `heldUntil`;
+   * 'worker': its queue has no worker; 'task': no worker serves its task; 'time': a handler holds it, or its start is delayed, until `heldUntil`;
    * 'lease': `silentWorkers` have some of it; 'producer': it is open, and all that was added is settled; 'handler': a
-   * handler of it runs far longer than usual, or blocks its worker; 'memory': Redis has no room for its results;
+   * handler of it runs far longer than usual, or blocks its worker; 'memory': Redis has no room for its results, and workers may hold it meanwhile;
    * 'retry': only the sub-requests of `retry` are left; 'slots': other requests have all slots that it could use.
    */
   readonly waitingFor: WaitingFor | undefined;
@@ -175,6 +176,7 @@ export async function statusIn(
   const { why, waitingFor } = whyOf({
     ...status,
     heldSince: heldSinceOf(seen),
+    heldForMemory: isHeldForMemory(seen),
     paused: state['paused'] === '1',
     parked: state['parked'] === '1',
     keepsResults: state['results'] !== 'discard',

@@ -34,7 +34,7 @@ export function whyOf(seen: Snapshot): Why {
     if (!found) continue;
     const { why, waitingFor, advice } = found;
     const also = seen.status === 'complete' ? '' : alsoOf(seen, waitingFor);
-    return { why: `${why}${also}${advice ? `: ${advice}` : ''}`, waitingFor };
+    return { why: `${why}${also}${advice ? `. ${capitalised(advice)}` : ''}`, waitingFor };
   }
   return { why: 'it is about to go on', waitingFor: undefined };
 }
@@ -110,13 +110,18 @@ function paused({ paused, running }: Snapshot): Cause | undefined {
 function queuePaused({ queue, readAt, running }: Snapshot): Cause | undefined {
   const { pausedUntil, pausedSince } = queue;
   if (pausedUntil === undefined || (pausedUntil !== 0 && pausedUntil <= readAt)) return undefined;
-  const since = pausedSince === undefined ? '' : `, since ${ago(pausedSince, readAt)}`;
-  const until = pausedUntil === 0 ? '' : ` until ${timeOf(pausedUntil, readAt)}`;
-  return {
-    why: `its queue is paused${until}${since}${stillRun(running)}`,
-    waitingFor: 'queue',
-    advice: 'resume the queue',
-  };
+  const why = `its queue ${lastingState('paused', pausedSince, pausedUntil, readAt)}`;
+  const advice = pausedUntil === 0 ? 'resume the queue' : 'wait, or resume the queue';
+  return { why: `${why}${stillRun(running)}`, waitingFor: 'queue', advice };
+}
+
+/** 'is paused until 2026-11-28T20:05:00Z (in 5 min; so far for 20 s)'; `until` 0: without an end */
+function lastingState(state: string, since: number | undefined, until: number, now: number) {
+  const sinceText = since === undefined ? '' : `so far for ${seconds(now - since)}`;
+  const parts = [...(until === 0 ? [] : [`in ${lasting(until - now)}`]), sinceText];
+  const beside = parts.filter((part) => part !== '').join('; ');
+  const end = until === 0 ? '' : ` until ${timeOf(until)}`;
+  return `is ${state}${end}${beside === '' ? '' : ` (${beside})`}`;
 }
 
 const stillRun = (running: number) =>
@@ -132,13 +137,21 @@ function unserved(seen: Snapshot): Cause | undefined {
   return { why: `no worker serves ${which}`, waitingFor: 'task', advice };
 }
 
-function held({ heldUntil, heldSince, readAt, running }: Snapshot): Cause | undefined {
+function held(seen: Snapshot): Cause | undefined {
+  const { heldUntil, heldSince, heldForMemory, readAt, running } = seen;
   if (heldUntil === undefined) return undefined;
-  const until = timeOf(heldUntil, readAt);
+  if (heldForMemory) return lackOfRoom(seen);
   if (heldSince === 'created')
-    return { why: `its start is delayed until ${until}`, waitingFor: 'time' };
-  const since = heldSince === undefined ? '' : `, since ${ago(heldSince, readAt)}`;
-  return { why: `it is held until ${until}${since}${stillRun(running)}`, waitingFor: 'time' };
+    return {
+      why: `its start is delayed until ${timeOf(heldUntil)} (in ${lasting(heldUntil - readAt)})`,
+      waitingFor: 'time',
+      advice: 'wait, or cancel it and submit it without the delay',
+    };
+  return {
+    why: `it ${lastingState('held by its handler', heldSince, heldUntil, readAt)}${stillRun(running)}`,
+    waitingFor: 'time',
+    advice: 'wait: nothing ends a hold earlier',
+  };
 }
 
 const START = 'start one, as `new Worker` or `piecework worker`: it will run then';
@@ -159,9 +172,13 @@ function withoutWorker(seen: Snapshot): Cause | undefined {
   return { why, waitingFor: 'worker', advice: START };
 }
 
-function silence({ silentWorkers, readAt }: Snapshot): Cause | undefined {
+function silence(seen: Snapshot): Cause | undefined {
+  const { silentWorkers, readAt, queue } = seen;
   if (silentWorkers.length === 0) return undefined;
-  return { why: silenceOf(silentWorkers, readAt), waitingFor: 'lease' };
+  const advice = queue.workers.some(aliveAt(seen))
+    ? 'wait: another worker takes over by itself'
+    : 'start another worker, as its queue has none';
+  return { why: silenceOf(silentWorkers, readAt), waitingFor: 'lease', advice };
 }
 
 /** Its lease is renewed by another thread. */
@@ -212,17 +229,27 @@ function runText(
   return `${index} has been running for ${lasting(now - startedAt)} on ${worker}${usual}`;
 }
 
-function fullServer({ queue, counts, running, keepsResults }: Snapshot): Cause | undefined {
-  const { used = 0, most = 0 } = queue.memory ?? {};
-  const share = most === 0 ? 0 : used / most;
+/** Of a request that no worker has held yet. */
+function fullServer(seen: Snapshot): Cause | undefined {
+  const { counts, running, keepsResults } = seen;
   if (counts.ready + counts.inFlight === 0 || running > 0) return undefined;
-  if (share < (keepsResults ? TIGHT_MEMORY : 1)) return undefined;
+  return memoryShare(seen) < (keepsResults ? TIGHT_MEMORY : 1) ? undefined : lackOfRoom(seen);
+}
+
+function lackOfRoom(seen: Snapshot): Cause {
+  const share = memoryShare(seen);
+  const said = `Redis is ${share >= 1 ? 'full' : 'nearly full'}`;
+  // Workers hold until there is more room than that; and the request may be on another server than its queue.
+  const part = share < TIGHT_MEMORY ? '' : ` (${Math.floor(share * 100)} % of maxmemory)`;
   return {
-    why: `Redis is ${share >= 1 ? 'full' : 'nearly full'} (${Math.floor(share * 100)} % of maxmemory), and its results need room`,
+    why: `${said}${part}, and its results need room${stillRun(seen.running)}`,
     waitingFor: 'memory',
     advice: 'raise maxmemory, or drop complete requests',
   };
 }
+
+const memoryShare = ({ queue: { memory } }: Snapshot) =>
+  memory === undefined || memory.most === 0 ? 0 : memory.used / memory.most;
 
 function ofProducer({ producer, counts, readAt }: Snapshot): Cause | undefined {
   const { ready, inFlight, delayed, total } = counts;
@@ -241,6 +268,7 @@ function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
   return {
     why: `${n(delayed)} ${delayed === 1 ? 'waits for its' : 'wait for their'} next attempt${dueText(retry, delayed, readAt)}`,
     waitingFor: 'retry',
+    advice: 'wait, or cancel the request if they cannot succeed',
   };
 }
 
@@ -259,7 +287,7 @@ function dueText(retry: RetrySigns | undefined, delayed: number, now: number): s
 function noSlot(seen: Snapshot): Cause | undefined {
   const { counts, running, readAt, others, priority } = seen;
   if (running > 0 || counts.ready + counts.inFlight === 0) return undefined;
-  const { workers, slots, free } = fleetFor(seen);
+  const { workers, slots, free, stuck } = fleetFor(seen);
   if (workers.length === 0) return undefined;
   if (free > 0) return { why: `it waits for its turn; ${n(free)} of ${slotsText(slots)} are free` };
   const oldest = workers
@@ -274,10 +302,16 @@ function noSlot(seen: Snapshot): Cause | undefined {
   const turn = isAfter
     ? `it has priority ${priority}, and smaller numbers go first`
     : `it has priority ${priority}, and gets its share of the next free slots`;
+  const all = `${slots === 1 ? 'the only slot' : `all ${slotsText(slots)}`} of ${fleet}`;
+  const taken = `${all} ${slots === 1 ? 'is' : 'are'} taken`;
+  if (stuck?.slots === slots)
+    return { why: `${taken} ${stuck.by}`, waitingFor: 'slots', advice: stuck.advice };
   return {
-    why: `${slots === 1 ? 'the only slot' : `all ${slotsText(slots)}`} of ${fleet} ${slots === 1 ? 'is' : 'are'} taken by handlers${of}${since}; ${turn}`,
+    why: `${taken} by handlers${of}${since}${stuckText(stuck)}; ${turn}`,
     waitingFor: 'slots',
-    advice: 'more workers let it start sooner; they are needed if those handlers wait for it',
+    advice:
+      stuck?.advice ??
+      'more workers let it start sooner; they are needed if those handlers wait for it',
   };
 }
 
@@ -294,18 +328,19 @@ function runs(seen: Snapshot): Cause | undefined {
   const verb = running === 1 ? 'runs' : 'run';
   if (waits === 0) return { why: `${n(running)} ${verb}, and none waits for a slot${long}` };
   const wait = `${n(waits)} ${waits === 1 ? 'waits' : 'wait'}`;
-  const { slots, free } = fleetFor(seen);
+  const { slots, free, stuck } = fleetFor(seen);
   if (limit !== null && running >= limit) {
-    const left = slots > 0 ? `; ${n(free)} of ${slotsText(slots)} are free` : '';
-    const advice = free > 0 ? 'a higher limit would use them' : undefined;
-    const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${left}${long}`;
-    return { why, advice };
+    const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${long}`;
+    if (free === 0) return { why };
+    return {
+      why,
+      advice: `a higher limit would use the ${n(free)} of ${slotsText(slots)} that ${free === 1 ? 'is' : 'are'} free`,
+    };
   }
-  const full =
-    slots > 0 && free === 0
-      ? ` for a slot: ${slots === 1 ? 'the only one is' : `all ${n(slots)} are`} taken`
-      : '';
-  return { why: `${n(running)} ${verb} and ${wait}${full}${long}` };
+  if (slots === 0 || free > 0) return { why: `${n(running)} ${verb} and ${wait}${long}` };
+  const full = slots === 1 ? 'the only one is taken' : `all ${n(slots)} are taken`;
+  const why = `${n(running)} ${verb} and ${wait} for a slot: ${full}${stuckText(stuck)}${long}`;
+  return { why, advice: stuck?.advice };
 }
 
 /** What is to be known besides the cause. */
@@ -337,7 +372,33 @@ function fleetFor(seen: Snapshot) {
     .filter((worker) => !worker.draining && serves(worker, seen.task ?? ''));
   const slots = workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
   const busy = workers.reduce((sum, { running, leftovers }) => sum + running + leftovers, 0);
-  return { workers, slots, free: Math.max(0, slots - busy) };
+  return { workers, slots, free: Math.max(0, slots - busy), stuck: stuckOn(workers) };
+}
+
+/** ', 2 of them by handlers that ignore their abort signal (on host-1-x)' */
+const stuckText = (stuck: ReturnType<typeof stuckOn>) =>
+  stuck ? `, ${n(stuck.slots)} of them ${stuck.by}` : '';
+
+/** The slots that only the end of a process frees. */
+function stuckOn(workers: readonly RegisteredWorker[]) {
+  const [worst, ...others] = workers
+    .filter(({ leftovers }) => leftovers > 0)
+    .sort((a, b) => b.leftovers - a.leftovers);
+  if (!worst) return undefined;
+  const elsewhere = others.reduce((sum, { leftovers }) => sum + leftovers, 0);
+  const slots = worst.leftovers + elsewhere;
+  const names = others.length === 1 ? others[0]?.id : `${n(others.length)} other workers`;
+  const on =
+    elsewhere === 0
+      ? `on ${worst.id}`
+      : `${n(worst.leftovers)} on ${worst.id}, ${n(elsewhere)} on ${names}`;
+  const who = slots === 1 ? 'a handler that ignores its' : 'handlers that ignore their';
+  const rest = elsewhere === 0 ? '' : ', then those of the others';
+  return {
+    slots,
+    by: `by ${who} abort signal (${on})`,
+    advice: `end process ${worst.pid} on ${worst.host}${rest}; the handler should heed ctx.signal`,
+  };
 }
 
 /** A holder that has not renewed for longer than this has missed a renewal; in ms. */
@@ -378,8 +439,8 @@ const ago = (at: number, now: number) => `${seconds(now - at)} ago`;
 const seconds = (ms: number) =>
   ms < 1_000 ? `${Math.max(0, Math.round(ms / 1_000))} s` : lasting(ms);
 const slotsText = (slots: number) => `${n(slots)} ${slots === 1 ? 'slot' : 'slots'}`;
-/** '2026-11-28T20:05:00Z, in 5 min' */
-const timeOf = (at: number, now: number) =>
-  `${new Date(at).toISOString().replace(/\.\d+/, '')}, in ${lasting(at - now)}`;
+/** '2026-11-28T20:05:00Z' */
+const timeOf = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
+const capitalised = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 const listed = (texts: readonly string[]) =>
   texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;

@@ -21,7 +21,7 @@ import type { JsonText, WaitOptions } from '@piecework/protocol';
 import type { Admin } from '../operate/admin.js';
 import type { RunningOptions, UpdateOptions } from '../operate/options.js';
 import type { Redriven, RedriveOptions } from '../operate/redrive.js';
-import type { Cancelled } from '../operate/request-control.js';
+import type { Cancelled, Changed } from '../operate/request-control.js';
 import type { RunningSubRequest } from '../operate/running.js';
 import type { Traced } from './traced.js';
 
@@ -165,12 +165,12 @@ export class RequestHandle<Result = unknown> {
    * Pauses the request: nothing of it starts until `resume`, once its workers have learnt of it (usually within
    * milliseconds); what runs may end. @throws as Admin.pause
    */
-  pause(): Promise<void> {
+  pause(): Promise<Changed> {
     return this.#admin.pause(this.id, this.#generation);
   }
 
-  /** Resumes the paused request. @throws as Admin.pause */
-  resume(): Promise<void> {
+  /** Resumes the paused request; a delay or a hold stays. @throws as Admin.pause */
+  resume(): Promise<Changed> {
     return this.#admin.resume(this.id, this.#generation);
   }
 

@@ -40,7 +40,7 @@ import {
 } from './queue-events/queue-event.js';
 import { queueEvents } from './queue-events/queue-events.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
-import { type Cancelled, RequestControl } from './request-control.js';
+import { type Cancelled, type Changed, RequestControl } from './request-control.js';
 import { listRequests } from './request-list.js';
 import { type RunningSubRequest, runningOf } from './running.js';
 import { unfinishedRequests } from './unfinished-scan.js';
@@ -226,14 +226,19 @@ export class Admin implements AsyncDisposable {
    * of the pause by a notice, usually within milliseconds, and at the latest with its next settle; until then it may
    * start some of that. The deadline of the request and its producer's lease keep running.
    * @param seen as of cancel
+   * @returns whether that changed anything: false if it was paused already
    * @throws as cancel · EndedError when it is complete or being cancelled
    */
-  pause(id: string, seen = 0): Promise<void> {
+  pause(id: string, seen = 0): Promise<Changed> {
     return this.#requests.pause(id, seen);
   }
 
-  /** Resumes a paused request; no error if it is not paused. @throws as pause */
-  resume(id: string, seen = 0): Promise<void> {
+  /**
+   * Resumes a paused request. It ends neither the pause of a queue nor a delay nor a hold: `status().why` says what a
+   * request waits for.
+   * @returns whether that changed anything: false if it was not paused · @throws as pause
+   */
+  resume(id: string, seen = 0): Promise<Changed> {
     return this.#requests.resume(id, seen);
   }
 
@@ -246,18 +251,23 @@ export class Admin implements AsyncDisposable {
    * Pauses the queue: its workers start nothing more and leave its requests as their handlers end. They are
    * notified at once; a worker that misses the notice learns of the pause with its next tick (seconds), and one
    * that starts later does before it takes anything. An earlier pause that lasts longer stays.
+   * @returns when the pause ends, by the server's clock, in ms; 0: when it is resumed
    * @throws InvalidOptionError · ConnectionError, ServerError, IndeterminateError
    */
-  async pauseQueue(options: PauseQueueOptions = {}): Promise<void> {
+  async pauseQueue(options: PauseQueueOptions = {}): Promise<{ readonly pausedUntil: number }> {
     const { forMs } = checkOptions<Required<PauseQueueOptions>>(pauseQueueOptions, options);
-    await this.#ofAllShards((shard) => shard.pause(forMs));
+    const ends = (await this.#ofAllShards((shard) => shard.pause(forMs))).map(({ until }) => until);
+    return { pausedUntil: ends.includes(0) ? 0 : Math.max(...ends) };
   }
 
   /**
-   * Ends the pause of the queue, whichever process began it. @throws ConnectionError, ServerError, IndeterminateError
+   * Ends the pause of the queue, whichever process began it.
+   * @returns whether that changed anything: false if no shard was paused
+   * @throws ConnectionError, ServerError, IndeterminateError
    */
-  async resumeQueue(): Promise<void> {
-    await this.#ofAllShards((shard) => shard.resume());
+  async resumeQueue(): Promise<Changed> {
+    const paused = await this.#ofAllShards((shard) => shard.resume());
+    return { changed: paused.includes(true) };
   }
 
   get #names(): string[] {
@@ -268,7 +278,7 @@ export class Admin implements AsyncDisposable {
    * A shard that cannot be reached does not keep the others from being called. Repeating a pause only makes it end
    * a little later.
    */
-  async #ofAllShards(call: (shard: QueueControlCommands) => Promise<unknown>): Promise<void> {
+  async #ofAllShards<T>(call: (shard: QueueControlCommands) => Promise<T>): Promise<T[]> {
     await this.#patience(this.#queue.queue).reach();
     const settled = await Promise.allSettled(
       this.#names.map((name) => {
@@ -276,7 +286,10 @@ export class Admin implements AsyncDisposable {
         return this.#patience(name).call(() => call(control));
       }),
     );
-    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+    return settled.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
   }
 
   #patience(id: string): Patience {

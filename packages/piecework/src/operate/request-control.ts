@@ -32,6 +32,11 @@ export type Cancelled =
   /** The request is complete, perhaps since before the cancel, with this outcome. */
   | { readonly status: 'complete'; readonly outcome: RequestOutcome };
 
+/** Whether a pause or a resume changed anything; false: it was so already. If another caller did it meanwhile, true. */
+export interface Changed {
+  readonly changed: boolean;
+}
+
 /** How often a call is repeated when its generation ended before the call arrived. */
 const TRIES = 5;
 
@@ -73,16 +78,20 @@ export class RequestControl {
     return { status: 'cancelling' };
   }
 
-  async pause(id: string, seen: number): Promise<void> {
+  async pause(id: string, seen: number): Promise<Changed> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
     const paused = await this.#onCurrent(id, seen, patience, (current) => commands.pause(current));
     if (paused.reply.verdict !== 'ok') throw new EndedError(id, paused.reply.verdict);
     await this.#channelOf(paused.queue).notifyWorkers('change', id, paused.generation);
+    return { changed: !paused.wasPaused };
   }
 
-  async resume(id: string, seen: number): Promise<void> {
-    await this.#change(id, seen, (commands, generation) => commands.resume(generation));
+  async resume(id: string, seen: number): Promise<Changed> {
+    const { wasPaused } = await this.#change(id, seen, (commands, generation) =>
+      commands.resume(generation),
+    );
+    return { changed: wasPaused };
   }
 
   async update(id: string, options: UpdateOptions, seen: number): Promise<void> {
@@ -153,12 +162,13 @@ export class RequestControl {
     id: string,
     seen: number,
     change: (commands: ControlCommands, generation: number) => Promise<ControlReply>,
-  ): Promise<void> {
+  ): Promise<{ readonly wasPaused: boolean }> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
-    const { reply, generation, queue } = await this.#onCurrent(id, seen, patience, (current) =>
+    const changed = await this.#onCurrent(id, seen, patience, (current) =>
       change(commands, current),
     );
+    const { reply, generation, queue, wasPaused } = changed;
     if (reply.verdict !== 'ok') throw new EndedError(id, reply.verdict);
     const { mint, epoch, priority, due } = reply;
     const at = { id, generation, queue, patience };
@@ -167,6 +177,7 @@ export class RequestControl {
     await this.#channelOf(queue).notifyWorkers('change', id, generation);
     // What earlier tends noted of the queue's lists may no longer be true.
     await this.#notify(at, () => queue.scheduleTend(id, generation, 0));
+    return { wasPaused };
   }
 
   /** Calls the queue side, and opens the request there again if that side has lost it. */
@@ -204,6 +215,8 @@ export class RequestControl {
     reply: Exclude<Reply, { verdict: 'gone' }>;
     generation: number;
     queue: QueueCommands;
+    /** Before the call; a call whose reply was lost changes nothing of it. */
+    wasPaused: boolean;
   }> {
     const commands = new ControlCommands(this.#connection, id);
     for (let i = 0; i < TRIES; i += 1) {
@@ -212,13 +225,13 @@ export class RequestControl {
       if (current.status === 'dropped') throw new DroppedError(id);
       // cure: another life of the id is not changed
       if (!isOfLife(seen, current)) throw new LostError(id);
-      const { generation } = current;
+      const { generation, paused: wasPaused } = current;
       const queue = this.#shards.named(current.queue);
       const reply = await patience.call(() =>
         this.#announced({ id, generation, queue }, () => call(generation)),
       );
       if (reply.verdict === 'gone') continue;
-      return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue };
+      return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue, wasPaused };
     }
     throw new NotFoundError(id);
   }

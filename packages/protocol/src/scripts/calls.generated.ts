@@ -354,7 +354,8 @@ export const calls = {
     args: (a: {
       /** of the request */ readonly generation: number;
       /** how long from now */ readonly holdMs: number;
-    }): Argument[] => [a.generation, a.holdMs],
+      /** 'memory': its results lack room; '': a handler asked for it */ readonly reason: string;
+    }): Argument[] => [a.generation, a.holdMs, a.reason],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'held'; readonly until: number; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; }
@@ -939,17 +940,17 @@ export const calls = {
   /** Ends the pause of a queue, no matter who began it. */
   'resume-queue': {
     keys: (k: {
-      /** until: when the pause ends by itself, 0: never */ readonly paused: string;
+      /** until: when the pause ends by itself, 0: never; length: 'until ms', for how long it is meant */ readonly paused: string;
     }): string[] => [k.paused],
     args: (a: {
       /** shard channel that notifies the workers of the queue */ readonly channel: string;
     }): Argument[] => [a.channel],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'resumed'; }
+      | { readonly verdict: 'resumed'; readonly until: number; }
     {
       switch (r[0]) {
         case 'resumed':
-          return { verdict: 'resumed' };
+          return { verdict: 'resumed', until: Number(r[1]) };
         default:
           throw unknownReply(r);
       }

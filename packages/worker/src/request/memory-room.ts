@@ -36,7 +36,7 @@ export class MemoryRoom {
     if (!this.#server.tight) return want;
     if (!this.#growth.isKnown) return 1;
     if (!(await this.#needsRoom())) return want;
-    await this.#calls.holdRequest(FULL_HOLD_MS);
+    await this.#calls.holdRequest(FULL_HOLD_MS, 'memory');
     return 0;
   }
 
@@ -54,7 +54,7 @@ export class MemoryRoom {
   async holdIfFull(): Promise<boolean> {
     if (this.#server.isStale) await this.#server.refresh();
     if (!this.#server.tight || !(await this.#needsRoom())) return false;
-    await this.#calls.holdRequest(FULL_HOLD_MS);
+    await this.#calls.holdRequest(FULL_HOLD_MS, 'memory');
     return true;
   }
 

@@ -155,9 +155,9 @@ export class SessionCalls {
   }
 
   /** Nothing more of the request starts anywhere for `ms`; the agenda ticks when that is over. */
-  async holdRequest(ms: number): Promise<void> {
+  async holdRequest(ms: number, reason: '' | 'memory' = ''): Promise<void> {
     const control = new ControlCommands(this.#context.connection, this.#id);
-    const held = await this.#insist(() => control.hold(this.#generation, ms));
+    const held = await this.#insist(() => control.hold(this.#generation, ms, reason));
     if (held.verdict !== 'held') return;
     this.scheduleTend(held.until);
     // cure: the agenda ticks at the end of a hold

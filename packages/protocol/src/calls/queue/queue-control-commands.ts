@@ -36,9 +36,11 @@ export class QueueControlCommands {
     return { until, at: now };
   }
 
-  async resume(): Promise<void> {
+  /** Ends a pause. @returns whether it was paused; not for sure where the call was repeated */
+  async resume(): Promise<boolean> {
     const args = { channel: this.keys.control };
-    await run(this.#connection.client, 'resume-queue', this.keys, args);
+    const { until } = await run(this.#connection.client, 'resume-queue', this.keys, args);
+    return until >= 0;
   }
 
   /**

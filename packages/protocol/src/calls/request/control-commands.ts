@@ -21,6 +21,7 @@ export interface CurrentGeneration {
   /** The first one of this use of the id. */
   readonly first: number;
   readonly queue: string;
+  readonly paused: boolean;
 }
 
 type Changed = Reply<'update'>;
@@ -32,10 +33,12 @@ export type ControlReply = (Omit<Ok, 'priority'> & Place) | Exclude<Changed, Ok>
 export class ControlCommands extends RequestReads {
   /** The current generation of the id; null when none is remembered. One round trip. */
   async current(): Promise<CurrentGeneration | null> {
-    const names = ['status', 'generation', 'first', 'queue'] as const;
-    const { status, generation, first, queue } = await this.fields(...names);
+    const names = ['status', 'generation', 'first', 'queue', 'paused'] as const;
+    const { status, generation, first, ...seen } = await this.fields(...names);
     if (status === '') return null;
-    return { status, generation: Number(generation), first: Number(first || generation), queue };
+    const paused = seen.paused === '1';
+    const numbers = { generation: Number(generation), first: Number(first || generation) };
+    return { status, ...numbers, queue: seen.queue, paused };
   }
 
   /** No permit is granted and no token minted from here on; running handlers may end. */
@@ -48,9 +51,9 @@ export class ControlCommands extends RequestReads {
     return this.update(generation, { paused: false });
   }
 
-  /** Holds the request back for `holdMs`. The reply says until when, in server time. */
-  hold(generation: number, holdMs: number): Promise<Reply<'hold'>> {
-    return run(this.connection.client, 'hold', this.keys, { generation, holdMs });
+  /** Holds the request back for `holdMs`; 'memory': as its results lack room. The reply says until when, in server time. */
+  hold(generation: number, holdMs: number, reason: '' | 'memory' = ''): Promise<Reply<'hold'>> {
+    return run(this.connection.client, 'hold', this.keys, { generation, holdMs, reason });
   }
 
   /** Makes these changes. The caller pushes the minted tokens. */
