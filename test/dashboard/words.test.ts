@@ -43,8 +43,9 @@ test('a request whose worker is silent says when others take over', async ({ flo
   moveClock(13_000);
   const row = await rowOf(source, scene.id);
   expect(row.waitingFor).toBe('lease');
-  // It heals by itself: no advice.
-  expect(row.why).toMatch(/^3 are on a worker last seen 1\d s ago; taken over in about 1\d s$/);
+  expect(row.why).toMatch(
+    /^3 are on a worker last seen 1\d s ago; taken over in about 1\d s\. Start another worker/,
+  );
   await dropped(scene);
 });
 
@@ -61,7 +62,7 @@ test('a request that waits for its producer says since when, what follows, and w
   const row = await rowOf(source, scene.id);
   expect(row.waitingFor).toBe('producer');
   expect(row.why).toMatch(
-    /^all that was added .*; its producer was last seen 2\d s ago; cancelled in about \d+ s: cancel the request if nothing more comes$/,
+    /^all that was added .*; its producer was last seen 2\d s ago; cancelled in about \d+ s\. Cancel the request if nothing more comes$/,
   );
   await dropped(scene);
 });

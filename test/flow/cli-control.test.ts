@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
+import { hasTerminals, startOnTerminal } from '../support/terminal.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
 const unique = freshName('request');
@@ -44,7 +45,7 @@ test('pause, update, resume and cancel change the request and print what they di
 });
 
 test('resume says of a request that is not paused until when it waits', async ({ commandLine }) => {
-  const { file, run } = commandLine;
+  const { file, run, redis, queue } = commandLine;
   const id = `${unique}-later`;
   const input = await file('one.txt', 'a\n');
   await run('submit', '--input', input, '--id', id, '--delay-ms', '3600000');
@@ -60,6 +61,13 @@ test('resume says of a request that is not paused until when it waits', async ({
   });
   await run('pause', id);
   expect((await run('resume', id)).stdout).toContain(`${id} resumed; its start is delayed until`);
+  if (hasTerminals) {
+    const { said, finished } = startOnTerminal(['resume', id, '--queue', queue], { redis });
+    await finished;
+    const lines = said.stdout.trimEnd().split(/\r?\n/);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
+    expect(lines.join(' ')).toMatch(/ Wait, or cancel it and submit it without the delay$/);
+  }
   await run('drop', id);
 });
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
-import { cli } from '../support/cli.js';
+import { cli, runCli } from '../support/cli.js';
 
 import { startOwnRedis } from '../support/redis.js';
 import { startTlsServer, type TlsServer } from '../support/tls-server.js';
@@ -372,6 +372,17 @@ test('a wrong line of the input is reported once, whatever the number of process
     '',
   ]);
   expect(stderr.match(/is not JSON/g)).toHaveLength(1);
+});
+
+test.each([
+  [['run', '--exec', 'cat', '--out-dir', 'one', '--out-dir=two'], '--out-dir'],
+  [['run', '--exec', 'cat', '-j', '1', '--jobs', '2'], '--jobs'],
+  [['submit', '--limit', 'none', '--limit', '2'], '--limit'],
+  [['status', 'x', '--redis', 'redis://:secret@h', '--redis', 'redis://:secret@i'], '--redis'],
+])('%j: a flag that takes one value and is given twice is refused', async (args, flag) => {
+  const refused = await runCli(args);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toBe(`piecework: ${flag} is given twice: give it one value\n`);
 });
 
 test('the help has the defaults of its command', async () => {

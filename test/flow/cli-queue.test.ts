@@ -153,7 +153,7 @@ test('list shows silent workers and producers, and status says what follows', as
   await client.hset(left.request.keys.request, 'lease:dead', await inMs(15_000));
   expect(await rowOf(left.id)).toMatch(/ {2}worker silent {2}/);
   expect((await run('status', left.id)).stdout).toMatch(
-    /^why +3 are on a worker last seen \d+ s ago; taken over in about \d+ s\.\n +Start another/m,
+    /^why +3 are on a worker last seen \d+ s ago; taken over in about \d+ s\. Start another worker/m,
   );
   // Others run the rest.
   await new Hand(left, 'alive').hold(2, []);
@@ -172,11 +172,11 @@ test('list shows silent workers and producers, and status says what follows', as
   await client.hset(open.request.keys.request, 'producerUntil', await inMs(10_000));
   expect(await rowOf(open.id)).toMatch(/ {2}producer silent {2}/);
   expect((await run('status', open.id)).stdout).toMatch(
-    /^why +all that was added .* last seen \d+ min ago; cancelled in about \d+ s: cancel the request/m,
+    /^why +all that was added .* last seen \d+ min ago; cancelled in about \d+ s\. Cancel the request/m,
   );
   await client.hset(open.request.keys.request, 'producerUntil', await inMs(-5_000));
   expect((await run('status', open.id)).stdout).toMatch(
-    /^why +all that was added .* last seen \d+ min ago; cancelled when a worker runs, or somebody waits for it:/m,
+    /^why +all that was added .* last seen \d+ min ago; cancelled when a worker runs, or somebody waits for it\. Cancel/m,
   );
   await run('drop', open.id);
 });

@@ -551,7 +551,7 @@ describe('status', () => {
       createdAt: expect.any(Number),
       completedAt: undefined,
       outcome: undefined,
-      why: expect.stringMatching(/^its queue has no worker: start one/),
+      why: expect.stringMatching(/^its queue has no worker\. Start one/),
       waitingFor: 'worker',
       progress: {},
     });

@@ -146,13 +146,13 @@ describe('a task', () => {
           .catch(({ name, message }: Error) => name === 'TimeoutError' && why.test(message)),
       );
     const id = await tasks.executeLater(queue, 'nosuch', [1]);
-    await saysOf(id, /: not within 30 ms; its queue has no worker: start one/);
+    await saysOf(id, /: not within 30 ms; its queue has no worker\. Start one/);
     const later = await tasks.executeLater(queue, 'nosuch', [1], { delayMs: 3_600_000 });
     await saysOf(later, /; its start is delayed until 20/);
     await taskWorker(tasks, flow, { queues: [queue], handlers: { other: () => 1 } }).start();
     await saysOf(
       id,
-      /; no worker serves task nosuch. Start one that does, or cancel the request if the name/,
+      /; no worker serves task nosuch\. Start one that does, or cancel the request if the name/,
     );
     await tasks.cancel(queue, id);
     await tasks.cancel(queue, later);

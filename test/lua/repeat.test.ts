@@ -360,7 +360,10 @@ const same: Record<string, Case> = {
       await queueControl(scene).pause(0);
       return scene;
     },
-    call: (scene) => queueControl(scene).resume(),
+    call: (scene) =>
+      queueControl(scene)
+        .resume()
+        .then(() => 'resumed'),
   },
   'should-yield': {
     given: () => given.filled(),

@@ -74,7 +74,7 @@ export function controlCommands(program: Command): void {
       // It may have to wait all the same, as for its start.
       const { why = '', waitingFor } = (await request?.status()) ?? {};
       const rest = waitingFor ? `; ${why}` : '';
-      print(wrapped(`${name} ${changed ? 'resumed' : 'is not paused'}${rest}`));
+      print(...wrapped(`${name} ${changed ? 'resumed' : 'is not paused'}${rest}`).split('\n'));
     },
   );
 

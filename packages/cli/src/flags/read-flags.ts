@@ -1,4 +1,9 @@
-import { checkOption, InvalidOptionError, type OptionTable } from '@piecework/protocol/contract';
+import {
+  checkOption,
+  InvalidOptionError,
+  type OptionTable,
+  PieceworkError,
+} from '@piecework/protocol/contract';
 import { type Command, Option } from 'commander';
 import { timeOf } from '../terminal/time-of.js';
 import type { Flag } from './flag.js';
@@ -21,12 +26,19 @@ export function withDefaults(
 
 /** Adds flags to a command. `readFlags` checks their values. */
 export function addFlags(command: Command, ...groups: readonly (readonly Flag[])[]): Command {
-  for (const { usage, about, spec, otherwise } of groups.flat()) {
+  for (const { usage, about, spec, otherwise, kind } of groups.flat()) {
     const byDefault = otherwise ?? (spec.default === false ? undefined : spec.default);
     const shown = byDefault === undefined ? '' : ` (default: ${byDefault})`;
     const added = new Option(usage, about + shown);
     // For the shell's completion. Commander's `choices` would check the value as well, with another message.
     if (spec.words) added.argChoices = [...spec.words];
+    // Commander would take the last value, and say nothing.
+    if (kind !== 'texts' && kind !== 'switch')
+      added.argParser<string>((value, previous) => {
+        if (previous === undefined) return value;
+        const what = `${added.long} is given twice: give it one value`;
+        throw new PieceworkError(what, { code: 'INVALID_OPTION' });
+      });
     command.addOption(added);
   }
   return command;
