@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
-import { cli, runCli } from '../support/cli.js';
+import { cli } from '../support/cli.js';
 
 import { startOwnRedis } from '../support/redis.js';
 import { startTlsServer, type TlsServer } from '../support/tls-server.js';
@@ -380,7 +380,7 @@ test.each([
   [['submit', '--limit', 'none', '--limit', '2'], '--limit'],
   [['status', 'x', '--redis', 'redis://:secret@h', '--redis', 'redis://:secret@i'], '--redis'],
 ])('%j: a flag that takes one value and is given twice is refused', async (args, flag) => {
-  const refused = await runCli(args);
+  const refused = await cli(args);
   expect(refused).toMatchObject({ code: 2, stdout: '' });
   expect(refused.stderr).toBe(`piecework: ${flag} is given twice: give it one value\n`);
 });

@@ -407,7 +407,7 @@ describe('a wait that ends otherwise', () => {
     const notifier = notifierOf(flow);
     const { id } = await given.sealed({ queue: flow.queue, task: 'census' });
     const noWorker =
-      /: not within 30 ms; its queue has no worker: start one, as `new Worker` or `piecework worker`/;
+      /: not within 30 ms; its queue has no worker\. Start one, as `new Worker` or `piecework worker`/;
     const soon = { timeoutMs: 30 };
     // The read of the reason is given up when the machine is so slow that it takes a second.
     const said = (wait: () => Promise<unknown>) =>
@@ -558,7 +558,7 @@ describe('status', () => {
     const other = new Hand(scene);
     expect((await other.tryEnter(1, [1], ' other ')).verdict).toBe('unserved');
     expect((await notifier.status(scene.id)).why).toMatch(
-      /^no worker serves task census: start one/,
+      /^no worker serves task census\. Start one/,
     );
     const hand = new Hand(scene, 'serving');
     const [entry] = await hand.hold(1);
