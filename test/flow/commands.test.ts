@@ -2,6 +2,7 @@
  * Servers that lack a command, as those that one rents may: it works without, or the error names the command.
  * @module-tag own-server
  * @module-tag one-server
+ * @module-tag processes
  */
 import { Redis } from 'ioredis';
 import { Admin, Piecework, type PieceworkError, Worker } from 'piecework';
@@ -9,6 +10,7 @@ import { expect } from 'vitest';
 import { commandsOf, LATER } from '../../packages/piecework/dist/operate/doctor/servers/rights.js';
 import { ROLES } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
 import { OPTION_SINCE, SINCE } from '../../scripts/command-versions.mjs';
+import { startCli } from '../support/cli.js';
 import { type Flow, Log, numbers, test } from '../support/flow.js';
 import { partOf, playsAll } from '../support/mode.js';
 import { startOwnRedis, testRedis } from '../support/redis.js';
@@ -47,6 +49,21 @@ test.for(CASES)('a server without %s', async ([command, says, doctor], { flow })
   );
   expect(found.join('\n')).toMatch(doctor);
 });
+
+test.for(['blmpop', 'xreadgroup'])(
+  '`run` on a server without %s ends, and names the command',
+  async (command, { flow }) => {
+    const { url, close } = await startOwnRedis(['--rename-command', command, '']);
+    flow.after(() => close());
+    const args = ['run', '--exec', 'cat', '--input', '-', '--queue', flow.queue];
+    const run = startCli(args, { redis: url, input: 'a\nb\n' });
+    flow.after(() => run.child.kill('SIGKILL'));
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(1);
+    const says = new RegExp(`the server does not have the command ${command} .*operations`, 's');
+    expect(stderr).toMatch(says);
+  },
+);
 
 /** Those of containers are renamed as a whole. By PING and INFO a test sees that its server has started. */
 const others = [...new Set(ROLES.flatMap(commandsOf).map((name) => name.split('|')[0] as string))]

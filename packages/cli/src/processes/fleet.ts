@@ -235,8 +235,8 @@ export class WorkerFleet implements AsyncDisposable {
     this.#awaitAtClose(noted.then(() => {}));
     const said = `worker process ${pid} ${why}`;
     const delayMs = this.#budget.spend(place.index, worker !== undefined);
-    // All processes have the same URL, so another one would have the same password.
-    if (wrong && (this.#starting || wrong.code === 'PASSWORD')) {
+    // All processes have the same URL, so another one would have the same password and the same rights.
+    if (wrong && (this.#starting || wrong.code === 'PASSWORD' || wrong.code === 'NO_RIGHT')) {
       this.#startNoMore();
       this.#onLost?.(new PieceworkError(wrong.why, wrong));
       return;
@@ -300,7 +300,7 @@ interface Answer {
 
 async function askHealth({ process, why }: Place): Promise<Answer> {
   if (!process?.isReady) {
-    const starts = process ? `process ${process.pid} starts` : 'a process has ended, as was asked';
+    const starts = process ? `process ${process.pid} starts` : 'a process has ended, and none replaces it';
     return { live: true, words: [why === '' ? starts : `${why}; it is being replaced`] };
   }
   const verdict = await process.health();

@@ -12,7 +12,7 @@ import { openEndpoints } from './endpoints.js';
 import { trimWhenIdle } from './trim-memory.js';
 import { MEASURES, type WorkerNews } from './worker-process.js';
 
-/** How long a server may refuse the password of a running worker until the process ends, in ms. */
+/** How long a server may refuse the password of a running worker, or a right, until the process ends, in ms. */
 const REFUSED_MS = 5_000;
 
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
@@ -84,7 +84,7 @@ async function serve(
       signal.addEventListener('abort', () => void close());
       worker.on('error', (error) => {
         const orContinue = () => worker.health().ready || reject(error);
-        // Its URL does not change: only a new process may have another one.
+        // Its URL does not change: only a new process may have another one, or another user.
         // cure: a worker whose password is refused ends
         if (isRefused(error)) setTimeout(orContinue, REFUSED_MS).unref();
       });
@@ -131,13 +131,13 @@ function notifyProgress(worker: Worker): void {
   });
 }
 
-/** Whether the server refused user or password. */
+/** Whether the server refused user or password, or lacks a command or its user a right. */
 const isRefused = (error: unknown): error is PieceworkError =>
-  error instanceof PieceworkError && error.code === 'PASSWORD';
+  error instanceof PieceworkError && (error.code === 'PASSWORD' || error.code === 'NO_RIGHT');
 
 function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
   if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
-  if (isRefused(thrown)) return { why: withCause(thrown), wrong: 'PASSWORD' };
+  if (isRefused(thrown)) return { why: withCause(thrown), wrong: thrown.code };
   if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
   return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
 }

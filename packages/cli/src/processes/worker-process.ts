@@ -52,7 +52,7 @@ export interface ProcessEnd {
   /** In words that continue "worker process 4711 …". */
   readonly why: string;
   readonly cause: CrashCause;
-  /** Set when the command or the password is wrong, so that every process would fail. */
+  /** Set when the command, the password or a right is wrong, so that every process would fail. */
   readonly wrong?: { readonly why: string; readonly code: string };
   /** Its worker in Redis; undefined when it was never ready. */
   readonly worker: EndedWorker | undefined;
