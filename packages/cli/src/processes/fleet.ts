@@ -300,7 +300,9 @@ interface Answer {
 
 async function askHealth({ process, why }: Place): Promise<Answer> {
   if (!process?.isReady) {
-    const starts = process ? `process ${process.pid} starts` : 'a process has ended, and none replaces it';
+    const starts = process
+      ? `process ${process.pid} starts`
+      : 'a process has ended, and none replaces it';
     return { live: true, words: [why === '' ? starts : `${why}; it is being replaced`] };
   }
   const verdict = await process.health();
