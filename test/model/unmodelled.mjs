@@ -223,6 +223,7 @@ export const unmodelled = [
   { cure: 'input that is not UTF-8 is no item', why: OUTSIDE },
   { cure: 'an element that is too long is refused', why: OUTSIDE },
   { cure: 'a worker whose password is refused ends', why: OUTSIDE },
+  { cure: 'a worker that lacks a right ends', why: OUTSIDE },
   { cure: 'nodes of a cluster are connected to by their names', why: OUTSIDE },
   { cure: 'workers end with the Redis of their run', why: OUTSIDE },
   { cure: 'a run that cannot cancel its request ends all the same', why: OUTSIDE },

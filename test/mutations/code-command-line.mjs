@@ -14,6 +14,12 @@ export const codeCommandLine = [
     name: 'ends a worker process, which says what to do',
   },
   {
+    cure: 'a worker that lacks a right ends',
+    test: 'test/flow/commands.test.ts',
+    name: '`run` on a server without blmpop ends, and names the command',
+    change: 'never',
+  },
+  {
     cure: 'the exit of a process is recorded at once',
     test: 'test/crash/suspects.test.ts',
     name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',

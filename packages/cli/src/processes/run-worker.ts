@@ -14,6 +14,8 @@ import { MEASURES, type WorkerNews } from './worker-process.js';
 
 /** How long a server may refuse the password of a running worker, or a right, until the process ends, in ms. */
 const REFUSED_MS = 5_000;
+/** Without a refusal for so long, in ms, the right has come back. */
+const FORGOTTEN_MS = 60_000;
 
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
 export async function runWorker(
@@ -82,11 +84,14 @@ async function serve(
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
       if (signal.aborted) return void close();
       signal.addEventListener('abort', () => void close());
+      const refusals = new Refusals();
       worker.on('error', (error) => {
         const orContinue = () => worker.health().ready || reject(error);
         // Its URL does not change: only a new process may have another one, or another user.
         // cure: a worker whose password is refused ends
-        if (isRefused(error)) setTimeout(orContinue, REFUSED_MS).unref();
+        if (isRefused(error, 'PASSWORD')) setTimeout(orContinue, REFUSED_MS).unref();
+        // cure: a worker that lacks a right ends
+        else if (isRefused(error, 'NO_RIGHT') && refusals.last()) reject(error);
       });
       worker.start().then(
         () => {
@@ -132,12 +137,30 @@ function notifyProgress(worker: Worker): void {
 }
 
 /** Whether the server refused user or password, or lacks a command or its user a right. */
-const isRefused = (error: unknown): error is PieceworkError =>
-  error instanceof PieceworkError && (error.code === 'PASSWORD' || error.code === 'NO_RIGHT');
+const isRefused = (
+  error: unknown,
+  ...codes: readonly ('PASSWORD' | 'NO_RIGHT')[]
+): error is PieceworkError =>
+  error instanceof PieceworkError && codes.some((code) => code === error.code);
+
+/** Calls that lacked a right. What is refused is tried again within seconds, as the right may have been granted. */
+class Refusals {
+  #firstMs = -Infinity;
+  #latestMs = -Infinity;
+
+  /** Notes one. Returns whether calls have been refused for so long that the process is to end. */
+  last(): boolean {
+    const now = performance.now();
+    if (now - this.#latestMs > FORGOTTEN_MS) this.#firstMs = now;
+    this.#latestMs = now;
+    return now - this.#firstMs >= REFUSED_MS;
+  }
+}
 
 function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
   if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
-  if (isRefused(thrown)) return { why: withCause(thrown), wrong: thrown.code };
+  if (isRefused(thrown, 'PASSWORD', 'NO_RIGHT'))
+    return { why: withCause(thrown), wrong: thrown.code };
   if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
   return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
 }

@@ -8,7 +8,7 @@ import {
   type WorkerLease,
 } from '@piecework/protocol';
 import type { ProducerSigns, RetrySigns, SilentWorker } from './snapshot.js';
-import { silentAfterMs } from './why.js';
+import { silentAfterMs } from './why-words.js';
 
 /*
  * What is read to say why a request is not further: `why.ts` makes the sentence of it.

@@ -4,19 +4,22 @@ import {
   isSilentWorker,
   type LongestRun,
   lasting,
-  leaseCheckMs,
   type RegisteredWorker,
-  renewAfterMs,
   TIGHT_MEMORY,
 } from '@piecework/protocol';
-import type {
-  ProducerSigns,
-  RetrySigns,
-  SilentWorker,
-  Snapshot,
-  WaitingFor,
-  Why,
-} from './snapshot.js';
+import type { RetrySigns, Snapshot, WaitingFor, Why } from './snapshot.js';
+import {
+  ago,
+  capitalised,
+  isSilent,
+  listed,
+  n,
+  onSilent,
+  producerText,
+  silenceOf,
+  slotsText,
+  timeOf,
+} from './why-words.js';
 
 /*
  * The one maker of the sentence that says why a request is not further, or why it ended as it did. `status`, `list`,
@@ -400,47 +403,3 @@ function stuckOn(workers: readonly RegisteredWorker[]) {
     advice: `end process ${worst.pid} on ${worst.host}${rest}; the handler should heed ctx.signal`,
   };
 }
-
-/** A holder that has not renewed for longer than this has missed a renewal; in ms. */
-export const silentAfterMs = (leaseMs: number) => renewAfterMs(leaseMs) + 2 * leaseCheckMs(leaseMs);
-
-const isSilent = ({ seenAt, leaseEndsAt }: ProducerSigns, now: number) =>
-  now - seenAt > silentAfterMs(leaseEndsAt - seenAt);
-
-/** 'its producer was last seen 20 s ago; cancelled in 10 s' */
-function producerText(producer: ProducerSigns, now: number): string {
-  const { seenAt, leaseEndsAt, ifLost } = producer;
-  const seen = `its producer was last seen ${ago(seenAt, now)}`;
-  if (!isSilent(producer, now)) return seen;
-  const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
-  if (leaseEndsAt <= now) return `${seen}; ${end} when a worker runs, or somebody waits for it`;
-  return `${seen}; ${end} in about ${lasting(leaseEndsAt - now)}`;
-}
-
-/** '12 are on a worker last seen 8 s ago; taken over in about 22 s' */
-function silenceOf(silent: readonly SilentWorker[], now: number): string {
-  const leftMs = Math.max(...silent.map(({ leaseEndsAt }) => leaseEndsAt)) - now;
-  const when = leftMs > 0 ? `in about ${lasting(leftMs)}` : 'soon';
-  return `${onSilent(silent, now)}; taken over ${when}`;
-}
-
-/** '12 are on a worker last seen 8 s ago' */
-function onSilent(silent: readonly SilentWorker[], now: number): string {
-  const owned = silent.reduce((sum, { inFlight }) => sum + inFlight, 0);
-  const on = silent.length === 1 ? 'a worker' : `${silent.length} workers`;
-  const seenAt = Math.max(...silent.map((one) => one.seenAt));
-  const verb = owned === 1 ? 'is' : 'are';
-  return `${n(owned)} ${verb} on ${on} last seen ${ago(seenAt, now)}`;
-}
-
-const n = (count: number) => count.toLocaleString('en-US');
-const ago = (at: number, now: number) => `${seconds(now - at)} ago`;
-/** '0 s': what was just now, too. */
-const seconds = (ms: number) =>
-  ms < 1_000 ? `${Math.max(0, Math.round(ms / 1_000))} s` : lasting(ms);
-const slotsText = (slots: number) => `${n(slots)} ${slots === 1 ? 'slot' : 'slots'}`;
-/** '2026-11-28T20:05:00Z' */
-const timeOf = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
-const capitalised = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-const listed = (texts: readonly string[]) =>
-  texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;

@@ -1,12 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Handle } from './small-contender.js';
-import type { SmallOrder } from './small-order.js';
-
-/** How many attempts there were, and how many of them failed. */
-export interface Attempts {
-  readonly made: number;
-  readonly failed: number;
-}
+import type { Attempts, SmallOrder } from './small-order.js';
 
 type Order = Pick<SmallOrder, 'count' | 'size' | 'handlerMs' | 'failingPercent' | 'attempts'>;
 type Rule = Pick<Order, 'handlerMs' | 'failingPercent'>;

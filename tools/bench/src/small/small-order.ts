@@ -1,5 +1,10 @@
-import type { Attempts } from './attempts.js';
 import type { Address, SmallContenderName } from './small-contender.js';
+
+/** How many attempts there were, and how many of them failed. */
+export interface Attempts {
+  readonly made: number;
+  readonly failed: number;
+}
 
 /** The order to a process of callers, of workers, or of both. */
 export interface SmallOrder {
