@@ -91,7 +91,7 @@ async function serve(
         // cure: a worker whose password is refused ends
         if (isRefused(error, 'PASSWORD')) setTimeout(orContinue, REFUSED_MS).unref();
         // cure: a worker that lacks a right ends
-        else if (isRefused(error, 'NO_RIGHT') && refusals.last()) reject(error);
+        if (isRefused(error, 'NO_RIGHT') && refusals.last()) reject(error);
       });
       worker.start().then(
         () => {

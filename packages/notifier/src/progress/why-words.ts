@@ -1,5 +1,5 @@
 import { lasting, leaseCheckMs, renewAfterMs } from '@piecework/protocol';
-import type { ProducerSigns, SilentWorker } from './snapshot.js';
+import type { ProducerSigns, RetrySigns, SilentWorker } from './snapshot.js';
 
 /*
  * Words of the sentence that says why a request is not further (why.ts): of times, counts and of who is silent.
@@ -40,7 +40,7 @@ export function onSilent(silent: readonly SilentWorker[], now: number): string {
 export const n = (count: number) => count.toLocaleString('en-US');
 export const ago = (at: number, now: number) => `${seconds(now - at)} ago`;
 /** '0 s': what was just now, too. */
-const seconds = (ms: number) =>
+export const seconds = (ms: number) =>
   ms < 1_000 ? `${Math.max(0, Math.round(ms / 1_000))} s` : lasting(ms);
 export const slotsText = (slots: number) => `${n(slots)} ${slots === 1 ? 'slot' : 'slots'}`;
 /** '2026-11-28T20:05:00Z' */
@@ -48,3 +48,14 @@ export const timeOf = (at: number) => new Date(at).toISOString().replace(/\.\d+/
 export const capitalised = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 export const listed = (texts: readonly string[]) =>
   texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
+
+/** ', the first in 5 s; the last error: TypeError: x is undefined (index 3)' */
+export function dueText(retry: RetrySigns | undefined, delayed: number, now: number): string {
+  if (!retry) return '';
+  const first = delayed === 1 ? ', which is due' : ', the first is due';
+  const { dueAt, lastError } = retry;
+  const due = dueAt > now ? `${first} in ${lasting(dueAt - now)}` : `${first} now`;
+  if (!lastError) return due;
+  const { name, message, index } = lastError;
+  return `${due}; the last error: ${name}: ${message} (index ${index})`;
+}

@@ -7,15 +7,17 @@ import {
   type RegisteredWorker,
   TIGHT_MEMORY,
 } from '@piecework/protocol';
-import type { RetrySigns, Snapshot, WaitingFor, Why } from './snapshot.js';
+import type { Snapshot, WaitingFor, Why } from './snapshot.js';
 import {
   ago,
   capitalised,
+  dueText,
   isSilent,
   listed,
   n,
   onSilent,
   producerText,
+  seconds,
   silenceOf,
   slotsText,
   timeOf,
@@ -273,17 +275,6 @@ function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
     waitingFor: 'retry',
     advice: 'wait, or cancel the request if they cannot succeed',
   };
-}
-
-/** ', the first in 5 s; the last error: TypeError: x is undefined (index 3)' */
-function dueText(retry: RetrySigns | undefined, delayed: number, now: number): string {
-  if (!retry) return '';
-  const first = delayed === 1 ? ', which is due' : ', the first is due';
-  const { dueAt, lastError } = retry;
-  const due = dueAt > now ? `${first} in ${lasting(dueAt - now)}` : `${first} now`;
-  if (!lastError) return due;
-  const { name, message, index } = lastError;
-  return `${due}; the last error: ${name}: ${message} (index ${index})`;
 }
 
 /** Nothing of it runs, although it could. */
