@@ -275,12 +275,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         },
       },
       'retry',
-      '3 wait for their next attempt, the first is due in 5 s; the last error: TypeError: x is undefined (index 4). Wait, or cancel the request if they cannot succeed',
+      '3 wait for their next attempt, the first is due in 5 s; the last error: TypeError: x is undefined (index 4). Wait, or cancel the request if it cannot succeed',
     ],
     [
       { counts: { delayed: 1, succeeded: 9 }, retry: { dueAt: NOW + 5 * S, lastError: undefined } },
       'retry',
-      '1 waits for its next attempt, which is due in 5 s. Wait, or cancel the request if they cannot succeed',
+      '1 waits for its next attempt, which is due in 5 s. Wait, or cancel the request if it cannot succeed',
     ],
   ],
   'other requests have all slots': [
@@ -332,7 +332,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         },
       },
       'slots',
-      'all 8 slots of 2 workers are taken by handlers of a (priority 50), the oldest running for 9 s, 3 of them by handlers that ignore their abort signal (2 on w2, 1 on w1); it has priority 50, and gets its share of the next free slots. End process 8 on h, then those of the others; the handler should heed ctx.signal',
+      'all 8 slots of 2 workers are taken by handlers of a (priority 50), the oldest running for 9 s; 3 slots are kept by handlers that ignore their abort signal (2 on w2, 1 on w1). End process 8 on h, then those of the others; the handler should heed ctx.signal',
     ],
     [
       {
@@ -340,7 +340,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         queue: { workers: [worker({ running: 2, leftovers: 2 })] },
       },
       undefined,
-      '2 run and 8 wait for a slot: all 4 are taken, 2 of them by handlers that ignore their abort signal (on w1). End process 7 on h; the handler should heed ctx.signal',
+      '2 run and 8 wait for a slot: all 4 are taken; 2 slots are kept by handlers that ignore their abort signal (on w1). End process 7 on h; the handler should heed ctx.signal',
     ],
   ],
   'it runs': [

@@ -273,7 +273,7 @@ function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
   return {
     why: `${n(delayed)} ${delayed === 1 ? 'waits for its' : 'wait for their'} next attempt${dueText(retry, delayed, readAt)}`,
     waitingFor: 'retry',
-    advice: 'wait, or cancel the request if they cannot succeed',
+    advice: 'wait, or cancel the request if it cannot succeed',
   };
 }
 
@@ -301,7 +301,7 @@ function noSlot(seen: Snapshot): Cause | undefined {
   if (stuck?.slots === slots)
     return { why: `${taken} ${stuck.by}`, waitingFor: 'slots', advice: stuck.advice };
   return {
-    why: `${taken} by handlers${of}${since}${stuckText(stuck)}; ${turn}`,
+    why: `${taken} by handlers${of}${since}${stuck ? stuckText(stuck) : `; ${turn}`}`,
     waitingFor: 'slots',
     advice:
       stuck?.advice ??
@@ -369,9 +369,9 @@ function fleetFor(seen: Snapshot) {
   return { workers, slots, free: Math.max(0, slots - busy), stuck: stuckOn(workers) };
 }
 
-/** ', 2 of them by handlers that ignore their abort signal (on host-1-x)' */
+/** '; 2 slots are kept by handlers that ignore their abort signal (on host-1-x)' */
 const stuckText = (stuck: ReturnType<typeof stuckOn>) =>
-  stuck ? `, ${n(stuck.slots)} of them ${stuck.by}` : '';
+  stuck ? `; ${slotsText(stuck.slots)} ${stuck.slots === 1 ? 'is' : 'are'} kept ${stuck.by}` : '';
 
 /** The slots that only the end of a process frees. */
 function stuckOn(workers: readonly RegisteredWorker[]) {
