@@ -38,15 +38,21 @@ async function given({ folder, file, redis, queue }: CommandLine, id: string, st
   );
   const input = await file('many.txt', lines(TOTAL));
   const args = ['run', '--id', id, '--input', input, '--handler', handler, '--queue', queue];
-  const work = [...args, '-j', '4', '--processes', '1', '--out', out, '--joblog', log];
+  const flags = { '--id': id, '--handler': handler, '--queue': queue, '-j': '4' };
+  const outputs = { '--processes': '1', '--out': out, '--joblog': log };
+  /** The flags above, but those that are given. */
+  const work = (more: readonly string[]) => {
+    const rest = Object.entries({ ...flags, ...outputs }).filter(([flag]) => !more.includes(flag));
+    return ['run', '--input', input, ...rest.flat(), ...more];
+  };
   const numbers = async (path: string) =>
     (await readFile(path, 'utf8')).split('\n').slice(0, -1).map(Number);
   return {
     ...{ id, out, log, input, args },
     goOn: () => writeFile(go, ''),
     ran: () => numbers(ran),
-    start: (...more: string[]) => startCli([...work, ...more], { redis }),
-    run: (...more: string[]) => runCli([...work, ...more], { redis }),
+    start: (...more: string[]) => startCli(work(more), { redis }),
+    run: (...more: string[]) => runCli(work(more), { redis }),
     written: async () => jsonLines<{ index: number; value: string }>(await readFile(out, 'utf8')),
   };
 }
