@@ -1,6 +1,6 @@
 import { Admin } from 'piecework';
 import { expect } from 'vitest';
-import { jsonLines, saysIn, test } from '../support/command-line.js';
+import { jsonLines, runCli, saysIn, test } from '../support/command-line.js';
 import { given, Hand, success } from '../support/given.js';
 
 const thrown = (name: string) => JSON.stringify({ name, message: 'no\nand no' });
@@ -103,7 +103,7 @@ test('a submission that failed prints the commands that show its failures, with 
   expect(stderr).toContain(`piecework redrive ${id} --wait --queue ${queue}`);
   // The hint is a command that runs as it is.
   const [, hint = ''] = /piecework (failures \S+ --stack --queue \S+)/.exec(stderr) ?? [];
-  expect((await run(...hint.split(' '))).stdout).toMatch(
+  expect((await runCli(hint.split(' '), { redis: commandLine.redis })).stdout).toMatch(
     /^0 {2}TypeError: no .*\n {4}at .*fails\.mjs:1:\d+/,
   );
   expect((await run('failures', id, '--stack', '--group')).code).toBe(2);
