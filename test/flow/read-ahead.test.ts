@@ -29,6 +29,8 @@ const QUICK = 5;
 const QUICK_MS = 200;
 const SETTLE_DELAY_MS = 400;
 const TOTAL = 60;
+/** More slots than an enter reads for. */
+const MANY = 200;
 /** After so long what is to run at once goes back. */
 const AT_ONCE_MS = 20;
 /** For so long a handler stops the event loop: longer than the lease. */
@@ -142,9 +144,10 @@ async function readAhead(
   flow: Flow,
   options: Partial<WorkerOptions> = {},
   request: object = {},
+  total = TOTAL,
 ): Promise<Scene> {
   for (;;) {
-    const scene = await oneAhead(flow, options, request);
+    const scene = await oneAhead(flow, options, request, total);
     if (scene) return scene;
   }
 }
@@ -157,6 +160,7 @@ async function oneAhead(
   flow: Flow,
   options: Partial<WorkerOptions>,
   request: object,
+  total: number,
 ): Promise<Scene | undefined> {
   const work = new Work();
   const worker = flow.worker({
@@ -168,7 +172,7 @@ async function oneAhead(
   worker.on('settled', ({ index }) => work.settled.add(index));
   await worker.start();
   await heard(flow);
-  const { id } = await flow.producer().submit(numbers(TOTAL), { limit: SLOTS, ...request });
+  const { id } = await flow.producer().submit(numbers(total), { limit: SLOTS, ...request });
   await until(() => work.settled.size === QUICK && work.running.size === SLOTS, {
     everyMs: 2,
     what: 'the quick ones are settled',
@@ -460,13 +464,13 @@ describe('the limit', () => {
     tags: ['one-server'],
   }, async ({ flow }) => {
     const redis = holdable(flow);
-    const { id, work, worker } = await readAhead(flow, { redis, concurrency: 5 * SLOTS });
+    const { id, work, worker } = await readAhead(flow, { redis, concurrency: MANY }, {}, 2 * MANY);
     flow.after(() => worker.close());
     const held = gate();
     redis.held = held.opened;
     flow.after(() => held.open());
-    // Twenty permits more, for which the enter reads some: the settle that reads the others says how many run.
-    await withoutNotice(flow, id, { limit: 5 * SLOTS });
+    // More permits than an enter reads for: the settle that reads for the others says how many run.
+    await withoutNotice(flow, id, { limit: MANY });
     await until(() => redis.waiting > 0);
     const running = work.running.size;
     await withoutNotice(flow, id, { limit: SLOTS });
@@ -475,11 +479,11 @@ describe('the limit', () => {
     const most = work.running.size;
     redis.held = undefined;
     held.open();
-    expect(running).toBeLessThan(5 * SLOTS);
+    expect(running).toBeLessThan(MANY);
     expect(most).toBe(running);
     await until(async () => (await owned(flow, id, worker.id)).permits === running);
     work.letAll();
-    await ranOnce(flow, id, work.started);
+    await ranOnce(flow, id, work.started, 2 * MANY);
   });
 
   test('that was lowered lets nothing start that was read ahead before', async ({ flow }) => {
