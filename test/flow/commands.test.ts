@@ -10,7 +10,7 @@ import { expect } from 'vitest';
 import { commandsOf, LATER } from '../../packages/piecework/dist/operate/doctor/servers/rights.js';
 import { ROLES } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
 import { OPTION_SINCE, SINCE } from '../../scripts/command-versions.mjs';
-import { startCli } from '../support/cli.js';
+import { STARTS, startCli } from '../support/cli.js';
 import { type Flow, Log, numbers, test } from '../support/flow.js';
 import { partOf, playsAll } from '../support/mode.js';
 import { startOwnRedis, testRedis } from '../support/redis.js';
@@ -64,6 +64,25 @@ test.for(['blmpop', 'xreadgroup'])(
     expect(stderr).toMatch(says);
   },
 );
+
+test('`run` continues when the right that its workers lacked is granted soon', async ({ flow }) => {
+  const { url, close } = await startOwnRedis();
+  flow.after(() => close());
+  const operator = new Redis(url);
+  flow.after(() => operator.disconnect());
+  const rights = ['on', '>secret', '~*', '&*', '+@all'];
+  await operator.call('ACL', 'SETUSER', 'app', ...rights, '-blmpop');
+  const redis = url.replace('redis://', 'redis://app:secret@');
+  // They take longer than a process waits for the right.
+  const work = ['--exec', "sh -c 'sleep 1; cat'", '--concurrency', '1', '--processes', '1'];
+  const args = ['run', ...work, '--input', '-', '--queue', flow.queue];
+  const run = startCli(args, { redis, input: numbers(9).join('\n') });
+  const denied = async () => String(await operator.call('ACL', 'LOG')).includes('blmpop');
+  await until(denied, { what: 'a worker lacks the right', ...STARTS });
+  await operator.call('ACL', 'SETUSER', 'app', '+blmpop');
+  const { code, stderr } = await run.finished;
+  expect(code, stderr).toBe(0);
+});
 
 /** Those of containers are renamed as a whole. By PING and INFO a test sees that its server has started. */
 const others = [...new Set(ROLES.flatMap(commandsOf).map((name) => name.split('|')[0] as string))]

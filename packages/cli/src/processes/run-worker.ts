@@ -14,7 +14,7 @@ import { MEASURES, type WorkerNews } from './worker-process.js';
 
 /** How long a server may refuse the password of a running worker, or a right, until the process ends, in ms. */
 const REFUSED_MS = 5_000;
-/** Without a refusal for so long, in ms, the right has come back. */
+/** Without a refusal for so long, in ms, or for two leases, the right has come back: some calls come once a lease. */
 const FORGOTTEN_MS = 60_000;
 
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
@@ -84,7 +84,7 @@ async function serve(
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
       if (signal.aborted) return void close();
       signal.addEventListener('abort', () => void close());
-      const refusals = new Refusals();
+      const refusals = new Refusals(Math.max(FORGOTTEN_MS, 2 * leaseMs));
       worker.on('error', (error) => {
         const orContinue = () => worker.health().ready || reject(error);
         // Its URL does not change: only a new process may have another one, or another user.
@@ -148,10 +148,12 @@ class Refusals {
   #firstMs = -Infinity;
   #latestMs = -Infinity;
 
+  constructor(readonly forgottenMs: number) {}
+
   /** Notes one. Returns whether calls have been refused for so long that the process is to end. */
   last(): boolean {
     const now = performance.now();
-    if (now - this.#latestMs > FORGOTTEN_MS) this.#firstMs = now;
+    if (now - this.#latestMs > this.forgottenMs) this.#firstMs = now;
     this.#latestMs = now;
     return now - this.#firstMs >= REFUSED_MS;
   }
