@@ -164,6 +164,18 @@ describe('what failed is input of the same command again', () => {
   });
 });
 
+test('the command that runs the rest again is told which files it would replace', async ({
+  commandLine,
+}) => {
+  const { file, folder, run } = commandLine;
+  const input = await file('in.csv', 'id\n0\n1\n2\n');
+  const files = ['--joblog', join(folder, 'log'), '--bad-rows', join(folder, 'bad')];
+  const work = ['--split', 'csv', '--handler', await odd(commandLine)];
+  const dir = ['--out-dir', join(folder, 'dir')];
+  const { stderr } = await run('run', '--input', input, ...work, ...dir, ...files);
+  expect(stderr).toContain('with another --out-dir, --bad-rows, --joblog and no --id, and with\n');
+});
+
 test('the manifest says what is where, and JSON says it, too', async ({ commandLine }) => {
   const { file, folder, run } = commandLine;
   const input = await file('a.csv', `${CSV}6\n`);

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -18,6 +18,23 @@ async function itemsOf(input: string[], more: object = {}): Promise<unknown[]> {
   for await (const item of items) found.push(item);
   return found;
 }
+
+describe('a file that becomes shorter while it is read', () => {
+  test('is refused, as the rest is missing', async ({ commandLine: { file } }) => {
+    const input = await file('in', 'a line\n'.repeat(100_000));
+    using items = await openInput({ input: [input], binary: false });
+    const seen: unknown[] = [];
+    const readAll = async () => {
+      for await (const item of items) {
+        if (seen.push(item) === 1) await truncate(input, 300_002);
+      }
+    };
+    await expect(readAll()).rejects.toThrow(
+      'the file became shorter while it was read, from 700000 to 300002 bytes',
+    );
+    expect(new Set(seen)).toEqual(new Set(['a line']));
+  });
+});
 
 describe('a folder', () => {
   test('of links to files is its items, by the paths of the links; a count says what was skipped', async ({
@@ -435,6 +452,10 @@ describe('--run-at', () => {
     const dryRun = (time: string) => run('submit', '--dry-run', '--input', input, '--run-at', time);
     for (const [time, allowed] of [
       ['2026-02-30T10:00', 'a day and a time that exist'],
+      [
+        '1900000000',
+        'ms since 1970: 1900000000 is in 1970 to 1973; if it is seconds, write 1900000000000',
+      ],
       ['2026-12-01T10:00+24:00', 'a time such as 2030-01-31T12:00:00Z, '],
       ['2026-12-01 noon', 'a time such as 2030-01-31T12:00:00Z, '],
     ] as const) {

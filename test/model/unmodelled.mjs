@@ -224,6 +224,10 @@ export const unmodelled = [
   { cure: 'an element that is too long is refused', why: OUTSIDE },
   { cure: 'a worker whose password is refused ends', why: OUTSIDE },
   { cure: 'a worker that lacks a right ends', why: OUTSIDE },
+  {
+    cure: 'a file that becomes shorter while it is read is not taken for a whole one',
+    why: OUTSIDE,
+  },
   { cure: 'nodes of a cluster are connected to by their names', why: OUTSIDE },
   { cure: 'workers end with the Redis of their run', why: OUTSIDE },
   { cure: 'a run that cannot cancel its request ends all the same', why: OUTSIDE },

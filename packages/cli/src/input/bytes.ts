@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { createReadStream, ReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol/contract';
@@ -42,10 +42,11 @@ export async function openBytes(
   binary: boolean,
   command: string,
 ): Promise<InputBytes> {
-  const raw: Readable = path === '-' ? process.stdin : createReadStream(path);
+  const size = path === '-' ? 0 : await sizeOf(path);
+  const raw = path === '-' ? process.stdin : createReadStream(path);
   const close = () => void raw.destroy();
   try {
-    const outer = await peeked(raw);
+    const outer = await peeked(raw instanceof ReadStream ? whole(raw, size) : raw);
     refuseOther(outer.head, path, command);
     const unpack = unpackOf(outer.head);
     const bytes = unpack === undefined ? outer : await peeked(await unpacked(unpack, outer.stream));
@@ -89,6 +90,26 @@ function unpackOf(head: Buffer): 'gunzip -c' | 'zstd -dc' | undefined {
 
 const unpacked = (unpack: 'gunzip -c' | 'zstd -dc', from: Readable) =>
   unpack === 'gunzip -c' ? gunzipped(from) : unzstd(from);
+
+/** How many bytes a regular file has; 0: it is none, or nobody knows. */
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path);
+  return found.isFile() ? found.size : 0;
+}
+
+/** The bytes of a file that had `size` of them when it was opened. @throws PayloadError where it has become shorter */
+function whole(file: ReadStream, size: number): Readable {
+  const chunks = async function* () {
+    yield* file;
+    const left = file.bytesRead;
+    // cure: a file that becomes shorter while it is read is not taken for a whole one
+    if (left < size)
+      throw new PayloadError(
+        `the file became shorter while it was read, from ${size} to ${left} bytes: what was cut off is not read. Run it on a file that nobody writes`,
+      );
+  };
+  return Readable.from(chunks(), { objectMode: false });
+}
 
 interface Peeked {
   readonly head: Buffer;

@@ -19,6 +19,8 @@ export interface Filled {
   readonly cut: OutputError | undefined;
   /** Whether the same command continues the run. */
   readonly continues: boolean;
+  /** Flags of the files that the same command would write again. */
+  readonly others: readonly string[];
 }
 
 interface Parts {
@@ -52,13 +54,14 @@ export async function fillOutDir(
   if (!outDir) return undefined;
   const continues = status === 'stopped';
   const { name } = outDir;
+  const others = otherFiles(values);
   try {
     const end = { status, endReason, generation, counts, badRecords: badRows?.count };
     const written = await outDir.write(handle, items, values, end);
-    return { name, written, cut: undefined, continues };
+    return { name, written, cut: undefined, continues, others };
   } catch (error) {
     if (!(error instanceof OutputError)) throw error;
-    return { name, written: undefined, cut: error, continues };
+    return { name, written: undefined, cut: error, continues, others };
   }
 }
 
@@ -69,23 +72,34 @@ export const stoppedAt = ({ counts, generation }: RequestStatus): RunStanding =>
 
 const number = (n: number) => n.toLocaleString('en-US');
 
-const AGAIN = 'the same command runs them again, with another --out-dir and no --id, and with';
+/** The files that a run writes, besides the folder. A run without `--id` replaces them. */
+const otherFiles = ({ out, badRows, joblog }: RunValues): string[] =>
+  Object.entries({
+    '--out': out === '-' ? undefined : out,
+    '--bad-rows': badRows,
+    '--joblog': joblog,
+  })
+    .filter(([, path]) => path !== undefined)
+    .map(([flag]) => flag);
+
+const again = (others: readonly string[]) =>
+  `the same command runs them again, with another ${['--out-dir', ...others].join(', ')} and no --id, and with`;
 
 /** What is in the folder, and how to run the rest of it. */
 export function filledLines(filled: Filled | undefined): string[] {
   if (!filled) return [];
-  const { name, written, cut, continues } = filled;
+  const { name, written, cut, continues, others } = filled;
   if (cut) return [`--out-dir ${name} is not complete: ${cut.message}`];
   if (!written) return [];
   const { counts, failed, pending, isCut } = written;
-  const again = [
+  const rest = [
     ...rerunLines(name, 'what failed', failed),
     ...rerunLines(name, 'what is pending', pending),
   ];
   const unreadable = [...failed, ...pending].filter((file) => file.unreadable !== undefined);
   return [
     `${name}: ${number(counts.succeeded)} succeeded, ${number(counts.failed)} failed, ${number(counts.pending)} pending (manifest.json)`,
-    ...(continues || again.length === 0 ? [] : [AGAIN, ...again]),
+    ...(continues || rest.length === 0 ? [] : [again(others), ...rest]),
     ...unreadable.map((file) => `${file.name} cannot be an --input: ${file.unreadable}`),
     ...(isCut ? ['the input was not read to its end: the rest is in none of these files'] : []),
   ];

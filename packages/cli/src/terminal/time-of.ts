@@ -13,13 +13,19 @@ export const TIME_FORMS =
 /** The longest step of a clock, in ms. */
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
+/** A smaller number is a time before 1973 in ms, or one before 5138 in seconds. */
+const SECONDS_BELOW = 100_000_000_000;
 
 /**
  * @param typed a date or a date and time, in the local zone unless it ends in one, or ms since 1970
  * @returns the time, or what is allowed instead
  */
 export function timeOf(typed: string): Date | string {
-  if (/^\d{1,15}$/.test(typed)) return new Date(Number(typed));
+  if (/^\d{1,15}$/.test(typed)) {
+    // `date +%s` has seconds: as ms they are a day of 1970, which is over, so the request would begin at once.
+    if (Number(typed) >= SECONDS_BELOW) return new Date(Number(typed));
+    return `ms since 1970: ${typed} is in 1970 to 1973; if it is seconds, write ${typed}000`;
+  }
   const [, year, month, day, hour = '0', minute = '0', second = '0', ms = '0', zone] =
     TYPED.exec(typed) ?? [];
   if (day === undefined) return TIME_FORMS;
