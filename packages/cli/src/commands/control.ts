@@ -6,7 +6,6 @@ import { pauseFlags, queueWideFlag, updateFlags } from '../flags/control-flags.j
 import type { Flag } from '../flags/flag.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { print } from '../terminal/print.js';
-import { wrapped } from '../terminal/table.js';
 import { openPiecework } from './open-piecework.js';
 
 interface ControlValues extends UpdateOptions {
@@ -74,6 +73,8 @@ export function controlCommands(program: Command): void {
       // It may have to wait all the same, as for its start.
       const { why = '', waitingFor } = (await request?.status()) ?? {};
       const rest = waitingFor ? `; ${why}` : '';
+      // Loaded on demand: no other command of this file wraps lines.
+      const { wrapped } = await import('../terminal/table.js');
       print(...wrapped(`${name} ${changed ? 'resumed' : 'is not paused'}${rest}`).split('\n'));
     },
   );
