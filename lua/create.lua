@@ -77,9 +77,7 @@ local function make(at)
 end
 
 local at = now()
-if isCompact(request) then
-  expand(request, work, results)
-end
+makeUsual(request, work, results)
 local current, status, ownedBy, digest, voided, sealedBy, createdBy, total, out, epoch, priority = unpack(redis.call(
   'HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided', 'sealedBy', 'createdBy', 'total', 'out', 'epoch',
   'priority'))

@@ -27,9 +27,7 @@ local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, channel, tombstoneMs = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
-if isCompact(request) then
-  expand(request, work, results)
-end
+makeUsual(request, work, results)
 local v = redis.call('HMGET', request, 'generation', 'status', 'queue', 'voided', 'notify')
 if not v[1] or v[2] == 'void' then
   return { 'gone' }

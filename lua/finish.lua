@@ -31,7 +31,7 @@
 -- REPEAT  finishes none
 -- FLAGS allow-oom
 
---- @include now, digits, sweep, parked, ends, finish
+--- @include now, digits, sweep, parked, ends
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -41,6 +41,30 @@ local lists = { unpack(KEYS, 15) }
 local historyMs, historyMax, named = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local ends = { unpack(ARGV, 4) }
 
-local left, finished = finishAll(now(), ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked,
-  parkedByTask, pushed, counters, history, errors, workers, workerInfo, series, spent)
-return { 'done', finished, left }
+local at = now()
+local found = readEnds(open, history, ends, digits(at))
+local finished = found.finished
+local shorten = false
+if #finished > 0 then
+  redis.call('HDEL', open, unpack(finished))
+  shorten = countEnds(counters, found)
+end
+noteHistory(history, found.ended, at, historyMs, historyMax, shorten)
+noteSpent(spent, found.spent, at)
+if redis.call('EXISTS', open) == 0 then
+  -- An unused queue forgets its counts.
+  redis.call('PEXPIRE', counters, digits(historyMs))
+  local perOpen, perQueue = { agenda, wait, marks, parked, parkedByTask }, { counters, errors, workerInfo, series }
+  return { 'done', #finished, sweep(workers, history, pushed, named, lists, perOpen, perQueue) }
+end
+if #finished > 0 then
+  redis.call('HDEL', marks, unpack(finished))
+  local tended = {}
+  for i, id in ipairs(finished) do
+    tended[2 * i - 1], tended[2 * i] = id, id .. '~'
+  end
+  redis.call('ZREM', agenda, unpack(tended))
+  redis.call('ZREM', wait, unpack(finished))
+  noteUnpark(parked, parkedByTask, finished)
+end
+return { 'done', #finished, '' }

@@ -14,12 +14,7 @@
 local requests, fields = KEYS, ARGV
 
 local function replyTo(request)
-  local values
-  if isCompact(request) then
-    values = someOfCompact(readCompact(request), fields)
-  else
-    values = redis.call('HMGET', request, unpack(fields))
-  end
+  local values = fieldsOf(request, fields)
   for i = 1, #values do
     values[i] = values[i] or ''
   end

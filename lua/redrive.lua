@@ -31,10 +31,8 @@
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, leaseMs, clearing = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-if isCompact(request) then
-  -- cure: a redriven request has a stream of results
-  expand(request, work, results)
-end
+-- cure: a redriven request has a stream of results
+makeUsual(request, work, results)
 local current, status, redriving, refused, sealer, priority, createdAt = unpack(redis.call('HMGET', request,
   'generation', 'status', 'redriving', 'voided', 'sealedBy', 'priority', 'createdAt'))
 if not current or status == 'void' or status == 'dropped' then

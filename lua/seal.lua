@@ -28,9 +28,7 @@ local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, producer, sent, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-if isCompact(request) then
-  expand(request, work, results)
-end
+makeUsual(request, work, results)
 local state = readState(request, work, generation)
 if not state then
   return { 'gone' }

@@ -49,12 +49,7 @@ end
 -- The generation of a request that an earlier run of this call made and that is still as it made it, as text; '0': it is
 -- another.
 local function madeBefore(one, opened)
-  local v
-  if isCompact(one.request) then
-    v = someOfCompact(readCompact(one.request), { 'generation', 'status', 'sealedBy', 'createdBy' })
-  else
-    v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
-  end
+  local v = fieldsOf(one.request, { 'generation', 'status', 'sealedBy', 'createdBy' })
   return v[1] and v[1] == opened and isAsMade(one, v[2], v[3], v[4]) and v[1] or '0'
 end
 

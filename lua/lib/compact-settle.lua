@@ -3,9 +3,6 @@
 -- The end of a compact request: the worker that has it settles all of its sub-requests in one call, and none is tried
 -- again. It does what a settle of a hash and a stream does (lib/successes, lib/failures), and completes the request.
 
--- Up to how many bytes of results stay in the state.
-local COMPACT_RESULTS = 16384
-
 -- The outcomes that the arguments from `first` to `last` name, `successes` of them first (as in `settle`): how many there
 -- are, and the failures: index, error, … Returns nil if one is no end of its sub-request, or if one is named twice.
 local function endsIn(c, first, last, successes)
@@ -59,7 +56,7 @@ local function settleCompact(request, failed, generation, worker, successes, val
     -- cure: a compact request is settled by the worker that has it
     c[WORKER] ~= worker or
     -- cure: a long record is not usual, of a compact request
-    #values > COMPACT_RESULTS then
+    #values > COMPACT_BYTES then
     return nil
   end
   local count, failures = endsIn(c, first, last, successes)

@@ -22,6 +22,9 @@ local PRIORITY, LIMIT, TASK, ATTEMPTS, POLICY, RESULTS, RETENTION_MS, NOTIFY = 1
 local CREATED_AT, OTHERS, PAYLOADS, COMPLETED_AT, KEPT, FAILED, OUTCOME, RECORD, SINCE = 19, 24, 25, 26, 27, 28, 29, 30,
   31
 
+-- Up to how many bytes of payloads a compact request has, and of results once it is complete.
+local COMPACT_BYTES = 16384
+
 local function isCompact(request)
   return redis.call('TYPE', request).ok == 'string'
 end
@@ -107,6 +110,14 @@ local function someOfCompact(c, names)
   return values
 end
 
+-- Reads fields of a request's state, whichever form it has, as HMGET answers them.
+local function fieldsOf(request, names)
+  if isCompact(request) then
+    return someOfCompact(readCompact(request), names)
+  end
+  return redis.call('HMGET', request, unpack(names))
+end
+
 -- All fields that have no place of their own.
 local function otherFieldsOf(c)
   local rest, value = cmsgpack.unpack(c[OTHERS]), {}
@@ -182,6 +193,13 @@ local function expand(request, work, results)
   if #record > 0 then
     -- cure: a compact request that is complete expires in any form, 2
     redis.call('PEXPIRE', results, leftMs)
+  end
+end
+
+-- Makes a hash and a stream of a request that is compact, complete or not.
+local function makeUsual(request, work, results)
+  if isCompact(request) then
+    expand(request, work, results)
   end
 end
 

@@ -1,6 +1,6 @@
---- @needs first-state
--- Up to how many sub-requests, and bytes of them, a request is compact.
-local COMPACT_ITEMS, COMPACT_BYTES = 128, 16384
+--- @needs compact, first-state
+-- Up to how many sub-requests a request is compact.
+local COMPACT_ITEMS = 128
 
 -- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
 -- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).

@@ -275,7 +275,7 @@ const traces: Record<string, Trace> = {
       {
         script: 'redrive',
         cure: 'a redriven request has a stream of results',
-        change: { becomes: 'expand(request, work, request .. "-")' },
+        change: { becomes: 'makeUsual(request, work, request .. "-")' },
       },
     ],
   },

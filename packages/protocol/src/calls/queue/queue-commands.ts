@@ -173,11 +173,6 @@ export class QueueCommands extends QueueTokens {
     return verdict === 'closed' ? 'closed' : 'done';
   }
 
-  /** The lists that were in use when the queue was cleared last, as the scripts have them. */
-  get named(): string {
-    return this.#lists;
-  }
-
   /** A number that changes with each new connection, see `Connection.epoch`. */
   get epoch(): number {
     return this.connection.epoch;

@@ -57,7 +57,7 @@ export interface ResultsEntry {
 }
 
 /** Separates several values in one text: JSON always escapes this character. */
-export const SEPARATOR = '\x1e';
+const SEPARATOR = '\x1e';
 
 /**
  * Outcomes as the arguments of `settle`: successes first, with all their results in one text. `cut`: where the index
