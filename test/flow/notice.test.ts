@@ -34,7 +34,8 @@ class Reader extends Redis {
   ): ReturnType<Redis['sendCommand']> {
     const isRead = scriptOf(command.name, command.args) === 'read-state';
     if (!isRead || this.status !== 'ready') return super.sendCommand(command, stream);
-    this.reads += 1;
+    // Sent again with its text where the server does not know the script, it is the same read.
+    if (command.name === 'evalsha') this.reads += 1;
     if (!this.held) return super.sendCommand(command, stream);
     void this.held.then(() => super.sendCommand(command, stream));
     return command.promise;
