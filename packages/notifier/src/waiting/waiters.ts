@@ -303,8 +303,9 @@ export class Waiters {
   #conclude(watch: Watch, seen: number, group: readonly Subscription[], read: StateRead): void {
     const { id, channel } = watch.request.keys;
     const waiting = group.filter((subscription) => watch.subscriptions.has(subscription));
-    // A reader may have learnt of a later generation meanwhile.
-    const asked = waiting.filter(({ generation }) => generation === seen);
+    // A reader may have learnt of a later generation meanwhile; one that learnt what was read needs no other read.
+    const found = 'state' in read ? read.state.generation : seen;
+    const asked = waiting.filter(({ generation }) => generation === seen || generation === found);
     if (asked.length < waiting.length) this.#ask([channel]);
     if (asked.length === 0) return;
     if (read.kind === 'complete') {
@@ -315,9 +316,8 @@ export class Waiters {
     } else if (read.kind === 'absent') {
       this.#endSome(watch, asked, (subscription) => subscription.fail(read.error));
     } else {
-      const known = read.kind === 'waiting' ? read.state.generation : seen;
-      watch.seen = Math.max(watch.seen, known);
-      for (const subscription of asked) subscription.noteRead(known);
+      watch.seen = Math.max(watch.seen, found);
+      for (const subscription of asked) subscription.noteRead(found);
       this.#agendas[this.#queue.indexOf(id)]?.start();
     }
   }
