@@ -139,7 +139,6 @@ export const unmodelled = [
   { cure: 'an id that was opened long ago is left alone', why: TIME },
   { cure: 'a submission that is sent twice finds its own request only', why: WHOLE },
   { cure: 'a whole request is tended at its deadline', why: TIME },
-  { cure: 'a submission that is refused refuses no other', why: OUTSIDE },
   { cure: 'the rest of a frugal fleet is no outage', why: TIME },
   { cure: 'work that begins in a fleet that rests is told from it', why: TIME },
   { cure: 'a worker that rests ticks when work comes', why: TIME },

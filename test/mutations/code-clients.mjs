@@ -277,12 +277,6 @@ export const codeClients = [
     change: { becomes: '() => true' },
   },
   {
-    cure: 'a submission that is refused refuses no other',
-    test: 'test/flow/small.test.ts',
-    name: 'that the server refuses refuses no other of its turn',
-    change: 'skip',
-  },
-  {
     cure: 'appends keep their order while items are checked',
     test: TYPED_TASKS,
     name: 'keeps the order if checks are asynchronous, and seals after them',

@@ -28,6 +28,7 @@ export * from './calls/request/worker-commands.js';
 export * from './calls/timed-commands.js';
 export * from './calls/timed-condition.js';
 export * from './common/abort.js';
+export * from './common/batcher.js';
 export * from './common/process-runs.js';
 export * from './common/safe-callback.js';
 export * from './common/waiting.js';

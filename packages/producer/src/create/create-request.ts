@@ -16,7 +16,7 @@ import type { Site } from '../seal/seal-request.js';
 import { LastUsed } from './last-used.js';
 import type { CheckedOptions } from './options.js';
 import type { Announcement } from './small.js';
-import { type TurnHead, turnOf } from './turn.js';
+import { type SharedHead, submitsOf } from './submits.js';
 
 /** How often a submission starts over when its intent was given up before it was used. */
 const VOID_TRIES = 5;
@@ -82,14 +82,14 @@ export function fieldsOf(
 }
 
 /** What was made of options that several submissions share. */
-const heads = new WeakMap<CheckedOptions, LastUsed<TurnHead>>();
+const heads = new WeakMap<CheckedOptions, LastUsed<SharedHead>>();
 
 function headOf(
   { keys }: QueueCommands,
   digest: string,
   options: CheckedOptions,
   notify: string,
-): TurnHead {
+): SharedHead {
   let made = heads.get(options);
   if (!made) {
     made = new LastUsed();
@@ -98,7 +98,12 @@ function headOf(
   return made.get(`${keys.queue} ${notify}`, () => newHead(keys.queue, digest, options, notify));
 }
 
-function newHead(queue: string, digest: string, options: CheckedOptions, notify: string): TurnHead {
+function newHead(
+  queue: string,
+  digest: string,
+  options: CheckedOptions,
+  notify: string,
+): SharedHead {
   const fields = Object.entries(fieldsOf(queue, digest, options)).flat();
   if (notify !== '') fields.push('notify', notify);
   const [leaseMs, text] = [options.producerLeaseMs, JSON.stringify(fields.map(String))];
@@ -119,7 +124,7 @@ async function submitWhole(
 ): Promise<CreatedRequest | undefined> {
   const head = headOf(queue, digest, options, notify);
   const generation = await patience.call(() =>
-    turnOf(queue).submit(head, { id, owner, call, payloads }),
+    submitsOf(queue).submit(head, { id, owner, call, payloads }),
   );
   return generation === 0 ? undefined : { generation, created: true, allIn: 'announced' };
 }

@@ -3,7 +3,7 @@ import { nextTurn } from './waiting.js';
 export interface BatcherParts<Asked, Answer> {
   /** What goes together is of one kind. */
   readonly kindOf: (asked: Asked) => unknown;
-  /** How much of a call it takes. */
+  /** How much of a call it takes, of `CALL_SIZE`. */
   readonly sizeOf: (asked: Asked) => number;
   /** Sends one call; answers each of `some`, in their order. */
   readonly send: (some: readonly [Asked, ...Asked[]]) => Promise<readonly Answer[]>;
@@ -21,7 +21,7 @@ interface Waiting<Asked, Answer> {
  * The most of one call. A process goes on with what was answered while the server carries out the next call; in a larger one
  * the first would wait for the last, and so would all other callers.
  */
-const MOST = 25;
+export const CALL_SIZE = 25;
 
 /**
  * Gathers what is asked for in one turn of the event loop, and sends it to the server in few calls. Alone or together
@@ -64,7 +64,7 @@ export class Batcher<Asked, Answer> {
       const kind = this.#parts.kindOf(one.asked);
       const size = this.#parts.sizeOf(one.asked);
       const known = open.get(kind);
-      if (known && known.size + size <= MOST) {
+      if (known && known.size + size <= CALL_SIZE) {
         known.call.push(one);
         known.size += size;
       } else {
