@@ -2,7 +2,7 @@
  * Cures are switched off at the comments `cure: <name>`. A cure without an anchor would not be switched off, and an
  * anchor that no cure uses protects nothing.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { anchorsIn, changeAt } from '../../scripts/anchors.mjs';
@@ -28,6 +28,11 @@ describe('the cures of the code', () => {
   it.each(changes)('$cure: has one anchor, and what follows can be changed', ({ cure, change }) => {
     const text = readFileSync(fileURLToPath(new URL(builtWith(cure), root)), 'utf8');
     expect(changeAt('js', text, cure, change)).not.toBe(text);
+  });
+
+  it('name a test that is there', () => {
+    const missing = codeCures.filter(({ test }) => !existsSync(new URL(test, root)));
+    expect(missing.map(({ cure, test }) => `${cure}: ${test}`)).toEqual([]);
   });
 
   it('use each anchor in the sources', () => {

@@ -164,7 +164,7 @@ export const codeProtocol = [
   },
   {
     cure: 'a call that is refused for one request refuses no other',
-    test: 'test/flow/compact-calls.test.ts',
+    test: 'test/flow/gathered-calls.test.ts',
     name: 'refuse no other request for one that cannot be read',
     change: 'never',
   },
