@@ -177,7 +177,7 @@ export const codeProtocol = [
     cure: 'ends in one call were reported over one connection',
     test: 'test/flow/lost.test.ts',
     name: 'ends that were reported over different connections do not share a call',
-    change: { becomes: 'to < waiting.length' },
+    change: { becomes: '() => 0' },
   },
   {
     cure: 'the settings of a server are checked again',

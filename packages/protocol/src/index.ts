@@ -1,3 +1,4 @@
+export * from './calls/batcher.js';
 export * from './calls/id-queue-commands.js';
 export * from './calls/queue/history.js';
 export * from './calls/queue/queue-commands.js';
@@ -28,7 +29,6 @@ export * from './calls/request/worker-commands.js';
 export * from './calls/timed-commands.js';
 export * from './calls/timed-condition.js';
 export * from './common/abort.js';
-export * from './common/batcher.js';
 export * from './common/process-runs.js';
 export * from './common/safe-callback.js';
 export * from './common/waiting.js';

@@ -19,8 +19,6 @@ interface Submitting {
   readonly body: SubmitBody;
 }
 
-const isRefused = (error: unknown) => error instanceof ServerError && !error.retryable;
-
 const isAcrossSlots = (error: unknown) =>
   error instanceof ServerError && error.message.includes('CROSSSLOT');
 
@@ -45,7 +43,6 @@ class Submits {
           some[0].head,
           some.map(({ body }) => body),
         ),
-      isRefused,
     });
   }
 

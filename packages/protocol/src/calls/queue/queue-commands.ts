@@ -5,7 +5,7 @@ import type { Argument } from '../../redis/client.js';
 import { redisError } from '../../redis/redis-error.js';
 import { runBehind } from '../../scripts/run-behind.js';
 import { callOf, type Reply, run } from '../../scripts/run-script.js';
-import { type End, Ends } from './ends.js';
+import { Batcher } from '../batcher.js';
 import { type QueueReply, QueueTokens } from './queue-tokens.js';
 
 /** A request to be tended, and the claim under which the result is written back. */
@@ -33,9 +33,28 @@ export interface SubmitBody {
   readonly payloads: readonly string[];
 }
 
+/** How a generation of a request ended, for the queue side. */
+interface End {
+  readonly id: string;
+  readonly generation: number;
+  /** 'succeeded', 'failed', 'cancelled', 'dropped' or 'gone'. */
+  readonly outcome: string;
+  /** From the reply that completed it; 0: there was none. */
+  readonly spentAt: number;
+  /** Number of the connection over which it was reported. */
+  readonly epoch: number;
+}
+
 /** The calls about an id on the queue side, from `intent` to `finish`, and the agenda. Hash slot of `{<queue>}`. */
 export class QueueCommands extends QueueTokens {
-  readonly #ends = new Ends((ends, epoch) => this.#sendEnds(ends, epoch));
+  readonly #ends = new Batcher<End, boolean>({
+    // cure: ends in one call were reported over one connection
+    kindOf: ({ epoch }) => epoch,
+    send: async (ends) => {
+      const sent = await this.#sendEnds(ends, ends[0].epoch);
+      return ends.map(() => sent);
+    },
+  });
   /** The lists that were in use when the queue was cleared last, as the scripts have them: '0,50,50:due'. */
   #lists = '';
 
@@ -191,7 +210,7 @@ export class QueueCommands extends QueueTokens {
     spentAt: number | undefined = 0,
     epoch = this.epoch,
   ): Promise<boolean> {
-    return this.#ends.add({ id, generation, outcome, spentAt }, epoch);
+    return this.#ends.ask({ id, generation, outcome, spentAt, epoch });
   }
 
   #sendEnds(ends: readonly End[], epoch: number): Promise<boolean> {

@@ -1,8 +1,7 @@
-import { Batcher } from '../../common/batcher.js';
-import { ServerError } from '../../contract/errors.js';
 import type { RequestKeys } from '../../contract/keys.js';
 import { type Client, isCluster } from '../../redis/client.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
+import { Batcher } from '../batcher.js';
 
 type Enters = Arguments<'enter'>;
 type Settles = Arguments<'settle'>;
@@ -41,21 +40,17 @@ export interface RequestCalls {
   read(asked: Reading): Promise<readonly string[]>;
 }
 
-const isRefused = (error: unknown) => error instanceof ServerError && !error.retryable;
-
 function callsOn(client: Client): RequestCalls {
   // In a cluster each request has a hash slot of its own.
   const apart = isCluster(client);
   const enters = new Batcher<Entering, EnterReply>({
     kindOf: ({ keys, common: { worker, leaseMs, most, ahead, quick, tasks } }) =>
       apart ? keys : `${worker} ${leaseMs} ${most} ${ahead} ${quick} ${tasks}`,
-    sizeOf: () => 1,
     send: (some) => {
       const requests = some.map(({ keys }) => keys);
       const entering = some.map((one) => one.entering);
       return run(client, 'enter', { requests }, { ...some[0].common, entering });
     },
-    isRefused,
   });
   const settles = new Batcher<Settling, SettleReply>({
     kindOf: ({ keys, common: { worker, leaseMs } }) => (apart ? keys : `${worker} ${leaseMs}`),
@@ -65,17 +60,14 @@ function callsOn(client: Client): RequestCalls {
       const settling = some.map((one) => one.settling);
       return run(client, 'settle', { requests }, { ...some[0].common, settling });
     },
-    isRefused,
   });
   const reads = new Batcher<Reading, readonly string[]>({
     kindOf: ({ keys, fields }) => (apart ? keys : fields.join()),
-    sizeOf: () => 1,
     send: async (some) => {
       const requests = some.map(({ keys }) => keys.request);
       const replies = await run(client, 'read-state', { requests }, { fields: some[0].fields });
       return replies.map(({ values }) => values);
     },
-    isRefused,
   });
   return {
     enter: (asked) => enters.ask(asked),
