@@ -25,7 +25,7 @@ export const SINCE = [
       ...['hset', 'hsetnx', 'hvals', 'zcount', 'zremrangebyrank'],
     ],
   ],
-  ['1.2', ['exec', 'multi', 'zadd', 'zcard', 'zrange', 'zrem', 'zremrangebyscore', 'zscore']],
+  ['1.2', ['zadd', 'zcard', 'zrange', 'zrem', 'zremrangebyscore', 'zscore']],
   [
     '1.0',
     [

@@ -46,6 +46,24 @@ async function listed(operator: Redis) {
   return all.filter(({ user }) => user !== 'operator');
 }
 
+test('a worker whose password is refused is not ready, and says why', async ({ flow }) => {
+  const { url, operator } = await started(flow);
+  const codes = new Set<string>();
+  const worker = flow.worker({
+    redis: url.replace('//', '//app:p0@'),
+    handler: (n: number) => n,
+  });
+  worker.on('error', (error) => codes.add((error as { code?: string }).code ?? ''));
+  await worker.start();
+  await operator.call('ACL', 'SETUSER', 'app', 'resetpass', '>p1');
+  await operator.client('KILL', 'USER', 'app');
+  await until(() => worker.health().why.some((why) => why.includes('WRONGPASS')), {
+    what: 'it names the password',
+  });
+  expect(worker.health().ready).toBe(false);
+  expect(codes).toContain('PASSWORD');
+});
+
 const failing = (call: Promise<unknown>) =>
   call.then(
     () => undefined,

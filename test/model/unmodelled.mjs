@@ -142,6 +142,7 @@ export const unmodelled = [
   { cure: 'the rest of a frugal fleet is no outage', why: TIME },
   { cure: 'work that begins in a fleet that rests is told from it', why: TIME },
   { cure: 'a worker that rests ticks when work comes', why: TIME },
+  { cure: 'a worker whose password is refused says so', why: OUTSIDE },
   { cure: 'files of an earlier stop go before the run continues', why: OUTSIDE },
   { cure: 'what a stopped run has not read is pending', why: OUTSIDE },
   { cure: 'a call that is refused for one request refuses no other', why: OUTSIDE },
@@ -221,8 +222,7 @@ export const unmodelled = [
   { cure: 'failures that were evicted are an error', why: EVICTING },
   { cure: 'input that is not UTF-8 is no item', why: OUTSIDE },
   { cure: 'an element that is too long is refused', why: OUTSIDE },
-  { cure: 'a worker whose password is refused ends', why: OUTSIDE },
-  { cure: 'a worker that lacks a right ends', why: OUTSIDE },
+  { cure: 'a worker that is refused by the server ends', why: OUTSIDE },
   {
     cure: 'a file that becomes shorter while it is read is not taken for a whole one',
     why: OUTSIDE,

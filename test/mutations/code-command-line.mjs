@@ -9,18 +9,13 @@ export const codeCommandLine = [
     change: 'never',
   },
   {
-    cure: 'a worker whose password is refused ends',
-    test: 'test/flow/credentials.test.ts',
-    name: 'ends a worker process, which says what to do',
-  },
-  {
     cure: 'a file that becomes shorter while it is read is not taken for a whole one',
     test: 'test/flow/cli-real-files.test.ts',
     name: 'is refused, as the rest is missing',
     change: 'never',
   },
   {
-    cure: 'a worker that lacks a right ends',
+    cure: 'a worker that is refused by the server ends',
     test: 'test/flow/commands.test.ts',
     name: '`run` on a server without blmpop ends, and names the command',
     change: 'never',

@@ -7,6 +7,12 @@ const HOSTILE = 'test/flow/hostile-throws.test.ts';
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeWorker = [
   {
+    cure: 'a worker whose password is refused says so',
+    test: 'test/flow/credentials.test.ts',
+    name: 'a worker whose password is refused is not ready, and says why',
+    change: { becomes: 'throw error' },
+  },
+  {
     cure: 'the agenda ticks for each retry',
     test: 'test/flow/retries.test.ts',
     name: 'goes on as soon as it is due: a retry, with one worker',

@@ -14,7 +14,7 @@ import { MEASURES, type WorkerNews } from './worker-process.js';
 
 /** How long a server may refuse the password of a running worker, or a right, until the process ends, in ms. */
 const REFUSED_MS = 5_000;
-/** Without a refusal for so long, in ms, or for two leases, the right has come back: some calls come once a lease. */
+/** Without a refusal for so long, in ms, or for two leases, it is refused anew: some calls come once a lease. */
 const FORGOTTEN_MS = 60_000;
 
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
@@ -86,12 +86,9 @@ async function serve(
       signal.addEventListener('abort', () => void close());
       const refusals = new Refusals(Math.max(FORGOTTEN_MS, 2 * leaseMs));
       worker.on('error', (error) => {
-        const orContinue = () => worker.health().ready || reject(error);
-        // Its URL does not change: only a new process may have another one, or another user.
-        // cure: a worker whose password is refused ends
-        if (isRefused(error, 'PASSWORD')) setTimeout(orContinue, REFUSED_MS).unref();
-        // cure: a worker that lacks a right ends
-        if (isRefused(error, 'NO_RIGHT') && refusals.last()) reject(error);
+        // Its URL does not change: only a new process may have another password, or another user.
+        // cure: a worker that is refused by the server ends
+        if (isRefused(error) && refusals.last()) reject(error);
       });
       worker.start().then(
         () => {
@@ -137,13 +134,10 @@ function notifyProgress(worker: Worker): void {
 }
 
 /** Whether the server refused user or password, or lacks a command or its user a right. */
-const isRefused = (
-  error: unknown,
-  ...codes: readonly ('PASSWORD' | 'NO_RIGHT')[]
-): error is PieceworkError =>
-  error instanceof PieceworkError && codes.some((code) => code === error.code);
+const isRefused = (error: unknown): error is PieceworkError =>
+  error instanceof PieceworkError && (error.code === 'PASSWORD' || error.code === 'NO_RIGHT');
 
-/** Calls that lacked a right. What is refused is tried again within seconds, as the right may have been granted. */
+/** Calls that were refused. What is refused is tried again within seconds, as the right may have been granted. */
 class Refusals {
   #firstMs = -Infinity;
   #latestMs = -Infinity;
@@ -161,8 +155,7 @@ class Refusals {
 
 function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
   if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
-  if (isRefused(thrown, 'PASSWORD', 'NO_RIGHT'))
-    return { why: withCause(thrown), wrong: thrown.code };
+  if (isRefused(thrown)) return { why: withCause(thrown), wrong: thrown.code };
   if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
   return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
 }

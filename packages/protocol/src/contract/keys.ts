@@ -42,7 +42,7 @@ export interface QueueKeys {
   readonly counters: string;
   /** zset · id → time of its end · the last 1,000, a week at most */
   readonly history: string;
-  /** list · the last 100 errors of the queue, newest left */
+  /** zset · error → when · the last 100 errors of the queue */
   readonly errors: string;
   /** zset · boot id → time of its last sign of life · expires with the fleet */
   readonly workers: string;

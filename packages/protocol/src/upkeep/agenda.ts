@@ -156,7 +156,8 @@ export class Agenda {
       } catch (error) {
         // cure: a tick that failed is soon made again for what is due
         this.#dueMs = performance.now() + (wasKnown ? SHORTEST_MS : LONGEST_MS);
-        this.#options.onError?.(error);
+        // The close that ended it may have cut its connection as well.
+        if (!stopping.aborted) this.#options.onError?.(error);
       }
     }
   }

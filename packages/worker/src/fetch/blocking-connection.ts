@@ -52,12 +52,21 @@ export class BlockingConnection {
   async connect(): Promise<Redis> {
     const { client, address } = await this.#connection.openFor(this.#key, DISPOSABLE);
     this.#opened = client;
+    let said: unknown;
+    const note = (error: unknown) => {
+      said ??= error;
+    };
+    client.on('error', note);
     try {
       await client.connect();
       this.#clientId = await idOf(client);
     } catch (error) {
       client.disconnect();
-      throw error;
+      // ioredis rejects with 'Connection is closed', whatever the server said before, as that the password is wrong.
+      // cure: a worker whose password is refused says so
+      throw said ?? error;
+    } finally {
+      client.off('error', note);
     }
     this.#address = address;
     this.#client = client;

@@ -29,28 +29,25 @@ export class QueueErrors {
     this.#key = queueKeys(queue).errors;
   }
 
-  /** Adds these errors, at most the last ERRORS_MAX. A repeated call adds each once. */
+  /** Adds these errors, and keeps the latest ERRORS_MAX. A repeated call adds each once. */
   async note(errors: readonly QueueError[]): Promise<void> {
-    const texts = errors.slice(-ERRORS_MAX).map((error) => JSON.stringify(error));
-    if (texts.length === 0) return;
-    const calls = [
-      ...texts.map((text) => ['lrem', this.#key, 0, text]),
-      ['lpush', this.#key, ...texts],
-      ['ltrim', this.#key, 0, ERRORS_MAX - 1],
-      ['pexpire', this.#key, TIMES.historyMs],
-    ];
-    await this.#connection.client
-      .multi(calls)
-      .exec()
-      .catch((error: unknown) => {
-        throw redisError(error, 'note errors');
-      });
+    const latest = errors.slice(-ERRORS_MAX);
+    if (latest.length === 0) return;
+    const { client } = this.#connection;
+    // Each may be repeated alone, so they need no transaction.
+    await Promise.all([
+      client.zadd(this.#key, ...latest.flatMap((error) => [error.at, JSON.stringify(error)])),
+      client.zremrangebyrank(this.#key, 0, -(ERRORS_MAX + 1)),
+      client.pexpire(this.#key, TIMES.historyMs),
+    ]).catch((error: unknown) => {
+      throw redisError(error, 'note errors');
+    });
   }
 
   /** The latest first. */
   async last(): Promise<QueueError[]> {
     const texts = await this.#connection.client
-      .lrange(this.#key, 0, ERRORS_MAX - 1)
+      .zrange(this.#key, '0', String(ERRORS_MAX - 1), 'REV')
       .catch((error: unknown) => {
         throw redisError(error, 'read the errors');
       });

@@ -63,7 +63,7 @@ async function readPage(
   try {
     const sides = ids.map(async (id) => {
       const { request, work, due } = requestKeys(id);
-      return readAtOnce(connection, [
+      return readTogether(connection, [
         ['hgetall', request],
         ['xinfo', 'GROUPS', work],
         ['xinfo', 'CONSUMERS', work, 'workers'],
@@ -80,7 +80,7 @@ async function readPage(
       ),
     );
     // Last: a request that was created meanwhile is on the queue side by now.
-    const queueSide = await readAtOnce(connection, [
+    const queueSide = await readTogether(connection, [
       ['hmget', keys.open, ...ids],
       ['zmscore', keys.agenda, ...ids],
       ['zmscore', keys.wait, ...ids],
@@ -98,28 +98,9 @@ async function readPage(
   }
 }
 
-/**
- * Reads at one moment. A full server refuses even reads in a transaction (EXECABORT), so there they are sent one
- * after the other. Other calls may fall in between; but a suspicion is checked twice anyway.
- */
-async function readAtOnce({ client }: Connection, reads: (string | number)[][]): Promise<Replies> {
-  try {
-    return (await client.multi(reads).exec()) as Replies;
-  } catch (thrown) {
-    if (!isFull(thrown)) throw thrown;
-    return (await client.pipeline(reads).exec()) as Replies;
-  }
-}
-
-function isFull(thrown: unknown): boolean {
-  const { message = '', previousErrors = [] } = thrown as {
-    message?: string;
-    previousErrors?: readonly Error[];
-  };
-  return [message, ...previousErrors.map((error) => error.message)].some((text) =>
-    /^OOM\b/.test(text),
-  );
-}
+/** Reads in one trip. Other calls may fall in between; a suspicion is checked twice. */
+const readTogether = async ({ client }: Connection, reads: (string | number)[][]) =>
+  (await client.pipeline(reads).exec()) as Replies;
 
 /** Whether its state and its sub-requests are one string (lua/lib/compact). */
 function isCompact([state]: Replies): boolean {

@@ -13,13 +13,11 @@ export type Users = Readonly<Partial<Record<Role, string>>>;
 
 /** Operands for ACL DRYRUN: the server checks their number and the keys ('k'), and executes nothing. */
 const OPERANDS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    ['time', 'multi', 'exec', 'asking', 'readonly', 'ping', 'info'].map((name) => [name, '']),
-  ),
+  ...Object.fromEntries(['time', 'asking', 'readonly', 'ping', 'info'].map((name) => [name, ''])),
   ...Object.fromEntries(
     ['cluster|slots', 'cluster|info', 'cluster|nodes'].map((name) => [name, '']),
   ),
-  ...Object.fromEntries(['acl|whoami', 'client|id', 'exec'].map((name) => [name, ''])),
+  ...Object.fromEntries(['acl|whoami', 'client|id'].map((name) => [name, ''])),
   ...Object.fromEntries(
     ['get', 'hgetall', 'hkeys', 'hlen', 'hvals', 'llen', 'persist', 'type', 'xlen', 'zcard'].map(
       (name) => [name, 'k'],

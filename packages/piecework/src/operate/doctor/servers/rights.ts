@@ -19,7 +19,7 @@ const TICK: readonly ScriptName[] = [
   ...(['tick', 'tend', 'write-back', 'finish', 'unlink-spent'] as const),
   'read-state',
 ];
-const NOTE = ['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'];
+const NOTE = ['hmget', 'zadd', 'zremrangebyrank', 'pexpire'];
 
 const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
 
@@ -104,13 +104,13 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   ],
   notifier: [
     ...NOTE,
-    ...['hget', 'hgetall', 'zrange', 'zscore', 'lrange', 'hscan', 'exists'],
+    ...['hget', 'hgetall', 'zrange', 'zscore', 'hscan', 'exists'],
     ...['ssubscribe', 'sunsubscribe'],
   ],
   admin: [
     ...NOTE,
     ...['hget', 'zscore', 'hvals', 'hscan', 'exists', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
-    ...['lrange', 'scan', 'spublish', 'zrem'],
+    ...['scan', 'spublish', 'zrem'],
     // Of the doctor.
     ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
     // Of what runs.
