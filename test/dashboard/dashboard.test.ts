@@ -12,6 +12,7 @@ import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import { sum, verdictsOf } from '../../packages/views/dist/data/overview.js';
 import { Addresses, Privacy } from '../../packages/views/dist/data/private.js';
 import { RequestIndex } from '../../packages/views/dist/data/request-index.js';
+import { keptRow } from '../../packages/views/dist/data/row.js';
 import type { Chart } from '../../packages/views/dist/data/samples.js';
 import { search } from '../../packages/views/dist/data/search.js';
 import { workersView } from '../../packages/views/dist/data/workers.js';
@@ -695,6 +696,7 @@ describe('what is shown', () => {
     const worker = {
       ...{ id: 'w', host: 'host', pid: 1, concurrency: 10, running: 1, tasks: '*' as const },
       ...{ startedAt: 0, seenAt: now, draining: false, longest: [], leftovers: 0, why: [] },
+      ready: true,
     };
     const run = { requestId: 'r', index: 7, attempt: 1, startedAt: now - 60_000, medianMs: 50 };
     const addresses = new Addresses();
@@ -752,6 +754,22 @@ describe('what is shown', () => {
       'master db.example:6379, [::1]:7000, 10.0.0.5:6379 at 12:30:05, 5:1, item 3:14, /run/redis.sock';
     expect(addresses.without(text)).toBe(
       'master server 3, server 4, server 2 at 12:30:05, 5:1, item 3:14, server 5',
+    );
+  });
+
+  it('of a request: why it is not further, without an address of a server or a message of an error', () => {
+    const counts = { ready: 1, inFlight: 0, delayed: 0, succeeded: 0, failed: 0, cancelled: 0 };
+    const status = {
+      ...{ id: 'r', status: 'sealed', counts: { ...counts, total: 1 }, running: 0 },
+      why: 'worker w takes no work: ECONNREFUSED 10.0.0.5:6379; the last error: E: no card 4111',
+      retry: { dueAt: 1, lastError: { index: 0, name: 'E', message: 'no card 4111' } },
+    };
+    const addresses = new Addresses();
+    const told = (text: string) => addresses.without(text);
+    const privacy = new Privacy({ mask: () => '(hidden)' });
+    const { row } = keptRow(status as never, 'q', privacy, told, 1, undefined);
+    expect(row.why).toBe(
+      'worker w takes no work: ECONNREFUSED server 1; the last error: E: (hidden)',
     );
   });
 
@@ -1041,7 +1059,8 @@ describe('what it costs Redis', () => {
         return statusOf(Number(id.split('-')[1]));
       },
     });
-    const index = new RequestIndex({ list } as never, shown as never, 'q', new Privacy({}));
+    const told = (text: string) => text;
+    const index = new RequestIndex({ list } as never, shown as never, 'q', new Privacy({}), told);
     const steps: number[] = [];
     while (!index.state.complete) {
       asked = 0;

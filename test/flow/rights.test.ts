@@ -16,6 +16,7 @@ import { type HandlerContext, Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
 import { describe, expect, vi } from 'vitest';
+import { workerTable } from '../../packages/cli/dist/output/worker-table.js';
 import {
   commandsOf,
   LATER,
@@ -488,6 +489,33 @@ describe('the users of docs/operations.md', () => {
     );
     expect(wrong).toEqual([]);
     expect(refused.filter((one) => (one.split(' ')[1] as string) in OPTIONAL)).toEqual([]);
+  });
+
+  test('that a worker lacks are named by the status of what it does not run, and logged once', async ({
+    flow,
+  }) => {
+    const { servers, as } = await guarded(flow);
+    for (const server of servers) await server.call('ACL', 'SETUSER', userOf('worker'), '-blmpop');
+    const log = new Log();
+    const worker = flow.worker({ redis: as('worker'), handler: () => 1, logger: log as never });
+    let refused = 0;
+    worker.on('error', () => {
+      refused += 1;
+    });
+    await worker.start();
+    await using notifier = new Notifier({ redis: as('notifier'), queue: flow.queue });
+    const { id } = await flow.producer({ redis: as('producer') }).submit([1]);
+    await until(async () => (await notifier.status(id)).waitingFor === 'worker');
+    const { why } = await notifier.status(id);
+    expect(why).toContain(`worker ${worker.id} takes no work: no blocking connection to Redis: `);
+    expect(why).toContain('+blmpop');
+    expect(why).not.toContain('free');
+    await using admin = new Admin({ redis: as('admin'), queue: flow.queue });
+    expect(workerTable(await admin.workers(), '')).toMatch(/\n\S+ +not ready +0 of /);
+    await until(() => refused > 2);
+    expect(log.lines.map(({ what }) => what)).toEqual([
+      'blocking connection lost; building a new one',
+    ]);
   });
 
   test('keep a worker from other queues, and a notifier from submitting', async ({ flow }) => {

@@ -15,7 +15,15 @@ const COUNTS = {
 
 const worker = (more: object = {}) => ({
   ...{ id: 'w1', host: 'h', pid: 7, concurrency: 4, running: 0, tasks: '*' as const },
-  ...{ startedAt: 1, seenAt: NOW - 2 * S, draining: false, longest: [], leftovers: 0, why: [] },
+  ...{
+    startedAt: 1,
+    seenAt: NOW - 2 * S,
+    draining: false,
+    longest: [],
+    leftovers: 0,
+    ready: true,
+    why: [],
+  },
   ...more,
 });
 
@@ -57,6 +65,7 @@ function snapshot({
   };
 }
 
+const DENIED = 'no blocking connection to Redis: the Redis user may not run blmpop';
 const READY = { counts: { ready: 10 } };
 const silent = { worker: 'w1', inFlight: 3, seenAt: NOW - 13 * S, leaseEndsAt: NOW + 17 * S };
 const producer = (forS: number) => ({
@@ -307,7 +316,85 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       'slots',
       'all 4 slots of one worker are taken by handlers; it has priority 50, and gets its share of the next free slots. More workers let it start sooner; they are needed if those handlers wait for it',
     ],
-    [READY, undefined, 'it waits for its turn; 4 of 4 slots are free'],
+    [READY, undefined, 'it waits for its turn; 4 of 4 slots were free when last reported, 2 s ago'],
+  ],
+  'workers take no work': [
+    [
+      { ...READY, queue: { workers: [worker({ ready: false, why: [DENIED] })] } },
+      'worker',
+      `worker w1 takes no work: ${DENIED}. Correct this, or start a worker that can`,
+    ],
+    [
+      {
+        ...READY,
+        queue: {
+          workers: [
+            worker({ seenAt: NOW - 9 * S }),
+            ...['w2', 'w3'].map((id) => worker({ id, ready: false, why: [DENIED] })),
+          ],
+        },
+      },
+      'worker',
+      `worker w2 takes no work: ${DENIED}; 2 more take none. Correct this, or start a worker that can`,
+    ],
+    [
+      {
+        ...READY,
+        queue: { workers: [worker(), worker({ id: 'w2', ready: false, why: [DENIED] })] },
+      },
+      undefined,
+      `it waits for its turn; 4 of 4 slots were free when last reported, 2 s ago; worker w2 takes no work: ${DENIED}. Correct this, or start a worker that can`,
+    ],
+    [
+      {
+        ...READY,
+        queue: {
+          workers: [
+            worker({ running: 4 }),
+            worker({ id: 'w2', running: 1, ready: false, why: [DENIED] }),
+          ],
+        },
+      },
+      'slots',
+      `all 5 slots of 2 workers are taken by handlers; it has priority 50, and gets its share of the next free slots; worker w2 takes no work: ${DENIED}. Correct this, or start a worker that can`,
+    ],
+    [
+      {
+        ...{ counts: { inFlight: 4, ready: 6 }, running: 4 },
+        queue: {
+          workers: [worker({ running: 4 }), worker({ id: 'w2', ready: false, why: [DENIED] })],
+        },
+      },
+      undefined,
+      `4 run and 6 wait for a slot: all 4 are taken; worker w2 takes no work: ${DENIED}. Correct this, or start a worker that can`,
+    ],
+    [
+      {
+        ...{ counts: { inFlight: 2, ready: 8 }, running: 2, limit: 2 },
+        queue: { workers: [worker({ running: 2, ready: false, why: [DENIED] })] },
+      },
+      undefined,
+      '2 run, as many as its limit allows, and 8 wait',
+    ],
+    // It works in spite of it.
+    [
+      { ...READY, queue: { workers: [worker({ why: ['the renewal thread is down: x'] })] } },
+      undefined,
+      'it waits for its turn; 4 of 4 slots were free when last reported, 2 s ago',
+    ],
+  ],
+  'a worker missed its report': [
+    [
+      { ...READY, queue: { workers: [worker({ seenAt: NOW - 7 * S })] } },
+      undefined,
+      'worker w1 was last seen 7 s ago and may have ended. Start another worker if it has; if not, its log says why it does not report',
+    ],
+    // A frugal one is not late.
+    [
+      { ...READY, queue: { workers: [worker({ seenAt: NOW - 40 * S, restMs: 50 * S })] } },
+      undefined,
+      'it waits for its turn; 4 of 4 slots were free when last reported, 40 s ago',
+    ],
   ],
   'handlers that ignore their signal have slots': [
     [

@@ -43,6 +43,7 @@ export {
   type Idle,
   idleFactor,
   idleOption,
+  isLateWorker,
   isSilentWorker,
   signOfLifeMs,
 } from './contract/idle.js';

@@ -13,8 +13,8 @@ type Fixed = Pick<RegisteredWorker, 'pid' | 'host' | 'concurrency' | 'tasks' | '
 interface Watched {
   readonly shards: () => readonly Shard[];
   readonly sessions: () => Iterable<RequestSession>;
-  /** What its health names as wrong. */
-  readonly why: () => readonly string[];
+  /** Whether its health says that it takes work, and what it names as wrong. */
+  readonly health: () => Pick<RegisteredWorker, 'ready' | 'why'>;
 }
 
 /** What the registry contains of a worker; renewed at each tick. */
@@ -54,16 +54,19 @@ export class Registration {
     return running;
   }
 
-  get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest' | 'leftovers' | 'why'> {
+  get #now(): Pick<
+    RegisteredWorker,
+    'running' | 'draining' | 'longest' | 'leftovers' | 'ready' | 'why'
+  > {
     const busy = Array.from(this.#watched.sessions(), ({ attempts }) => attempts);
     const oldest = busy.filter(({ oldest }) => oldest < Infinity);
     oldest.sort((a, b) => a.oldest - b.oldest);
     const longest = oldest.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
     const { running, closing: draining, leftovers } = this.#context;
-    const why = this.#watched.why().slice(0, SENTENCES);
+    const { ready, why } = this.#watched.health();
     return {
-      ...{ running, draining, longest, leftovers: leftovers.count },
-      why: why.map((sentence) => sentence.slice(0, SENTENCE)),
+      ...{ running, draining, longest, leftovers: leftovers.count, ready },
+      why: why.slice(0, SENTENCES).map((sentence) => sentence.slice(0, SENTENCE)),
     };
   }
 }

@@ -145,7 +145,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       shards: () => this.#shards,
       sessions: () => this.#dispatcher.sessions,
       // What a start waits for is not reported: the report that registers the worker ends it.
-      why: () => (this.#state === 'starting' ? [] : this.health().why),
+      health: () => (this.#state === 'starting' ? { ready: true, why: [] } : this.health()),
     });
     const ofShard = {
       info: (shard: Shard) => this.#registration.infoOf(shard),

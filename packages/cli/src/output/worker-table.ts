@@ -6,7 +6,7 @@ import { longestOf } from './running-table.js';
 
 const WORKER_COLUMNS: readonly Column[] = [
   { head: 'worker', shrinks: true, isId: true },
-  { head: 'state', tone: (text) => (text.startsWith('silent') ? 'bad' : undefined) },
+  { head: 'state', tone: (text) => (/^(silent|not ready)/.test(text) ? 'bad' : undefined) },
   { head: 'running', right: true },
   { head: 'longest', shrinks: true },
   { head: 'tasks', shrinks: true },
@@ -16,12 +16,13 @@ const WORKER_COLUMNS: readonly Column[] = [
 
 /** Host and process id are part of the id. */
 function workerRow(worker: RegisteredWorker, fleet: number): Cell[] {
-  const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
+  const { id, draining, ready, running, concurrency, leftovers } = worker;
+  const { tasks, startedAt, seenAt } = worker;
   const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
   const now = Date.now();
   const known = isSilentWorker(worker, fleet, now)
     ? [id, `silent ${duration(now - seenAt)}`, '?', '?']
-    : [id, draining ? 'drains' : 'works', busy, longestOf(worker)];
+    : [id, draining ? 'drains' : ready ? 'works' : 'not ready', busy, longestOf(worker)];
   return [
     ...known,
     ...[tasks === '*' ? 'all' : tasks.join(' '), duration(now - startedAt), ago(seenAt, now)],

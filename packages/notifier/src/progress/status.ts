@@ -69,7 +69,7 @@ export interface RequestStatus {
   readonly why: string;
   /**
    * The same for programs, where the request waits. 'resume': the request is paused; 'queue': its queue is paused;
-   * 'worker': its queue has no worker; 'task': no worker serves its task; 'time': a handler holds it, or its start is delayed, until `heldUntil`;
+   * 'worker': its queue has no worker, or those take no work; 'task': no worker serves its task; 'time': a handler holds it, or its start is delayed, until `heldUntil`;
    * 'lease': `silentWorkers` have some of it; 'producer': it is open, and all that was added is settled; 'handler': a
    * handler of it runs far longer than usual, or blocks its worker; 'memory': Redis has no room for its results, and workers may hold it meanwhile;
    * 'retry': only the sub-requests of `retry` are left; 'slots': other requests have all slots that it could use.

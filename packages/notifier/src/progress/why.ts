@@ -1,13 +1,6 @@
-import {
-  ENDED_BY,
-  isOverdueAt,
-  isSilentWorker,
-  type LongestRun,
-  lasting,
-  type RegisteredWorker,
-  TIGHT_MEMORY,
-} from '@piecework/protocol';
+import { ENDED_BY, isOverdueAt, type LongestRun, lasting, TIGHT_MEMORY } from '@piecework/protocol';
 import type { Snapshot, WaitingFor, Why } from './snapshot.js';
+import { aliveAt, fleetFor, idleText, serves, stuckText } from './why-fleet.js';
 import {
   ago,
   capitalised,
@@ -281,9 +274,16 @@ function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
 function noSlot(seen: Snapshot): Cause | undefined {
   const { counts, running, readAt, others, priority } = seen;
   if (running > 0 || counts.ready + counts.inFlight === 0) return undefined;
-  const { workers, slots, free, stuck } = fleetFor(seen);
-  if (workers.length === 0) return undefined;
-  if (free > 0) return { why: `it waits for its turn; ${n(free)} of ${slotsText(slots)} are free` };
+  const { workers, slots, free, freeAt, stuck, idle } = fleetFor(seen);
+  const alsoIdle = idleText(idle);
+  if (free > 0) {
+    const were = `${n(free)} of ${slotsText(slots)} ${free === 1 ? 'was' : 'were'} free`;
+    return {
+      why: `it waits for its turn; ${were} when last reported, ${ago(freeAt, readAt)}${alsoIdle}`,
+      advice: idle?.advice,
+    };
+  }
+  if (slots === 0) return idle;
   const oldest = workers
     .flatMap(({ longest }) => longest.filter(({ requestId }) => requestId !== seen.id))
     .sort((a, b) => a.startedAt - b.startedAt)[0];
@@ -299,12 +299,13 @@ function noSlot(seen: Snapshot): Cause | undefined {
   const all = `${slots === 1 ? 'the only slot' : `all ${slotsText(slots)}`} of ${fleet}`;
   const taken = `${all} ${slots === 1 ? 'is' : 'are'} taken`;
   if (stuck?.slots === slots)
-    return { why: `${taken} ${stuck.by}`, waitingFor: 'slots', advice: stuck.advice };
+    return { why: `${taken} ${stuck.by}${alsoIdle}`, waitingFor: 'slots', advice: stuck.advice };
   return {
-    why: `${taken} by handlers${of}${since}${stuck ? stuckText(stuck) : `; ${turn}`}`,
+    why: `${taken} by handlers${of}${since}${stuck ? stuckText(stuck) : `; ${turn}`}${alsoIdle}`,
     waitingFor: 'slots',
     advice:
       stuck?.advice ??
+      idle?.advice ??
       'more workers let it start sooner; they are needed if those handlers wait for it',
   };
 }
@@ -322,7 +323,7 @@ function runs(seen: Snapshot): Cause | undefined {
   const verb = running === 1 ? 'runs' : 'run';
   if (waits === 0) return { why: `${n(running)} ${verb}, and none waits for a slot${long}` };
   const wait = `${n(waits)} ${waits === 1 ? 'waits' : 'wait'}`;
-  const { slots, free, stuck } = fleetFor(seen);
+  const { slots, free, stuck, idle } = fleetFor(seen);
   if (limit !== null && running >= limit) {
     const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${long}`;
     if (free === 0) return { why };
@@ -331,10 +332,11 @@ function runs(seen: Snapshot): Cause | undefined {
       advice: `a higher limit would use the ${n(free)} of ${slotsText(slots)} that ${free === 1 ? 'is' : 'are'} free`,
     };
   }
-  if (slots === 0 || free > 0) return { why: `${n(running)} ${verb} and ${wait}${long}` };
+  const isFull = slots > 0 && free === 0;
   const full = slots === 1 ? 'the only one is taken' : `all ${n(slots)} are taken`;
-  const why = `${n(running)} ${verb} and ${wait} for a slot: ${full}${stuckText(stuck)}${long}`;
-  return { why, advice: stuck?.advice };
+  const slot = isFull ? ` for a slot: ${full}${stuckText(stuck)}` : '';
+  const why = `${n(running)} ${verb} and ${wait}${slot}${idleText(idle)}${long}`;
+  return { why, advice: (isFull ? stuck?.advice : undefined) ?? idle?.advice };
 }
 
 /** What is to be known besides the cause. */
@@ -350,47 +352,4 @@ function alsoOf(seen: Snapshot, waitingFor: WaitingFor | undefined): string {
   if (deadline !== undefined && deadline > readAt)
     parts.push(`its deadline ends it in ${lasting(deadline - readAt)}`);
   return parts.map((part) => `; ${part}`).join('');
-}
-
-/** Workers with a sign of life: in a fleet of any size some worker ticks within this time. */
-function aliveAt({ readAt, queue: { workers } }: Snapshot): (worker: RegisteredWorker) => boolean {
-  return (worker) => !isSilentWorker(worker, workers.length, readAt);
-}
-
-const serves = ({ tasks }: RegisteredWorker, task: string) => tasks === '*' || tasks.includes(task);
-
-/** The workers that could run it, and their slots. */
-function fleetFor(seen: Snapshot) {
-  const workers = seen.queue.workers
-    .filter(aliveAt(seen))
-    .filter((worker) => !worker.draining && serves(worker, seen.task ?? ''));
-  const slots = workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
-  const busy = workers.reduce((sum, { running, leftovers }) => sum + running + leftovers, 0);
-  return { workers, slots, free: Math.max(0, slots - busy), stuck: stuckOn(workers) };
-}
-
-/** '; 2 slots are kept by handlers that ignore their abort signal (on host-1-x)' */
-const stuckText = (stuck: ReturnType<typeof stuckOn>) =>
-  stuck ? `; ${slotsText(stuck.slots)} ${stuck.slots === 1 ? 'is' : 'are'} kept ${stuck.by}` : '';
-
-/** The slots that only the end of a process frees. */
-function stuckOn(workers: readonly RegisteredWorker[]) {
-  const [worst, ...others] = workers
-    .filter(({ leftovers }) => leftovers > 0)
-    .sort((a, b) => b.leftovers - a.leftovers);
-  if (!worst) return undefined;
-  const elsewhere = others.reduce((sum, { leftovers }) => sum + leftovers, 0);
-  const slots = worst.leftovers + elsewhere;
-  const names = others.length === 1 ? others[0]?.id : `${n(others.length)} other workers`;
-  const on =
-    elsewhere === 0
-      ? `on ${worst.id}`
-      : `${n(worst.leftovers)} on ${worst.id}, ${n(elsewhere)} on ${names}`;
-  const who = slots === 1 ? 'a handler that ignores its' : 'handlers that ignore their';
-  const rest = elsewhere === 0 ? '' : ', then those of the others';
-  return {
-    slots,
-    by: `by ${who} abort signal (${on})`,
-    advice: `end process ${worst.pid} on ${worst.host}${rest}; the handler should heed ctx.signal`,
-  };
 }

@@ -31,3 +31,13 @@ export const isSilentWorker = (
   fleet: number,
   now: number,
 ): boolean => now - seenAt > signOfLifeMs(fleet, restMs);
+
+/** How long a report of a worker may be on its way, in ms. */
+const ON_ITS_WAY_MS = 1_000;
+
+/** Whether a worker has missed a report. It may have ended, or is only slow: it counts as silent after three times that. */
+export const isLateWorker = (
+  { seenAt, restMs = TIMES.tickMs }: { readonly seenAt: number; readonly restMs?: number },
+  fleet: number,
+  now: number,
+): boolean => now - seenAt > Math.max(restMs, (fleet * TIMES.awayPerWorkerMs) / 3) + ON_ITS_WAY_MS;

@@ -59,12 +59,11 @@ export class QueueSource {
     this.privacy = privacy;
     this.pw = new Piecework({ redis, queue: name, shards, unavailableMs: PATIENCE_MS });
     const { admin } = this.pw;
-    this.index = new RequestIndex(admin, (id) => this.pw.request(id), name, privacy);
+    const told = (text: string) => addresses.without(text);
+    this.index = new RequestIndex(admin, (id) => this.pw.request(id), name, privacy, told);
     this.#checks = new Checks(admin, addresses, onProblem);
     this.#counts = new Part(EACH_ROUND_MS, () => admin.counts());
-    this.#workers = new Part(EACH_ROUND_MS, async () =>
-      workersView(await admin.workers(), (text) => addresses.without(text)),
-    );
+    this.#workers = new Part(EACH_ROUND_MS, async () => workersView(await admin.workers(), told));
     this.#errors = new Part(EACH_ROUND_MS, () => this.#readErrors());
     this.#history = new Part(HISTORY_EVERY_MS, () => this.#readHistory());
     this.#step = new Part(EACH_ROUND_MS, () => this.#goOn());

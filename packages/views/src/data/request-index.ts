@@ -24,6 +24,7 @@ export class RequestIndex {
   readonly #request: (id: string) => RequestHandle;
   readonly #queue: string;
   readonly #privacy: Privacy;
+  readonly #told: (text: string) => string;
   readonly #rows = new Map<string, KeptRow>();
   readonly #shown = new Map<string, number>();
   #iterator: AsyncGenerator<RequestStatus> | undefined;
@@ -33,16 +34,19 @@ export class RequestIndex {
   #passBegunAt = 0;
   #lastPassMs = 0;
 
+  /** @param told removes what the page may not know */
   constructor(
     admin: Admin,
     request: (id: string) => RequestHandle,
     queue: string,
     privacy: Privacy,
+    told: (text: string) => string,
   ) {
     this.#admin = admin;
     this.#request = request;
     this.#queue = queue;
     this.#privacy = privacy;
+    this.#told = told;
   }
 
   /** All rows that are known, in no order. */
@@ -73,7 +77,7 @@ export class RequestIndex {
   /** Keeps a status that was read for something else. */
   keep(status: RequestStatus): Row {
     const before = this.#rows.get(status.id);
-    const kept = keptRow(status, this.#queue, this.#privacy, this.#pass, before);
+    const kept = keptRow(status, this.#queue, this.#privacy, this.#told, this.#pass, before);
     if (before || this.#rows.size < MAX_ROWS) this.#rows.set(status.id, kept);
     return kept.row;
   }

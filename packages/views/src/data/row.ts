@@ -21,11 +21,15 @@ export interface KeptRow {
   readonly ratedDone: number;
 }
 
-/** @param before what was kept of the same request */
+/**
+ * @param told removes what the page may not know
+ * @param before what was kept of the same request
+ */
 export function keptRow(
   status: RequestStatus,
   queue: string,
   privacy: Privacy,
+  told: (text: string) => string,
   pass: number,
   before: KeptRow | undefined,
   now = Date.now(),
@@ -52,7 +56,7 @@ export function keptRow(
     outcome: status.outcome ?? '',
     endReason: status.endReason ?? '',
     waitingFor: status.waitingFor ?? '',
-    why: whyOf(status, privacy, about),
+    why: whyOf(status, privacy, told, about),
     generation: status.generation,
     priority: status.priority,
     limit: status.limit,
@@ -80,14 +84,16 @@ export function keptRow(
   };
 }
 
-/** The message of an error is masked as elsewhere. */
+/** The message of an error is masked as elsewhere, and what workers report of their servers, too. */
 function whyOf(
   { why, retry }: RequestStatus,
   privacy: Privacy,
+  told: (text: string) => string,
   about: Parameters<Privacy['message']>[1],
 ): string {
   const message = retry?.lastError?.message ?? '';
-  return message === '' ? why : why.replace(message, () => privacy.message(message, about));
+  if (message === '') return told(why);
+  return why.split(message).map(told).join(privacy.message(message, about));
 }
 
 function rateOf(before: KeptRow, done: number, passed: number): number {

@@ -84,6 +84,8 @@ export class TokenFetcher {
   #down = 'not connected yet';
   #ended = false;
   #lost = false;
+  /** Why the connection was last lost, as logged; '' since a pop was answered. */
+  #said = '';
   /** The list from which tokens were popped last. */
   #list = '';
   /** The waiting pop under way. `ending`: set while it is being ended, and aborted when it has. */
@@ -206,8 +208,9 @@ export class TokenFetcher {
     this.#slots.rests = true;
     this.#down = error.message;
     if (this.#stopping.signal.aborted) return;
-    // One line for an outage, however often it is tried.
-    const level = this.#lost ? 'debug' : 'warn';
+    // One line for an outage, however often it is tried, also when each connection succeeds and its pop is refused.
+    const level = this.#lost || this.#said === error.message ? 'debug' : 'warn';
+    this.#said = error.message;
     this.#logger[level]({ why: error.message }, 'blocking connection lost; building a new one');
     this.#lost = true;
     this.#events.emitError(error);
@@ -292,6 +295,7 @@ export class TokenFetcher {
     try {
       const popped = await Promise.race([send(lists, count), late]);
       this.#slotArrived();
+      this.#said = '';
       const [list, tokens] = (popped as [string, string[]] | null) ?? [this.#list, []];
       this.#list = list;
       return tokens;

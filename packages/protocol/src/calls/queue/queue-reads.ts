@@ -38,6 +38,8 @@ export interface RegisteredWorker {
   readonly eventLoopDelayMs?: number;
   /** Memory of its process in bytes (resident set size). Undefined of a worker of an earlier version. */
   readonly rssBytes?: number;
+  /** Whether it takes work, as its `health()` said; true while it starts. */
+  readonly ready: boolean;
   /** What its `health()` named as wrong, at most five sentences; empty when nothing is, and while it starts. */
   readonly why: readonly string[];
 }
@@ -216,7 +218,7 @@ export class QueueReads {
       if (!info) continue;
       // The figures are for the history. Workers of an earlier version do not report what is named here.
       const { figures: _, ...said } = JSON.parse(info);
-      const unsaid = { draining: false, longest: [], leftovers: 0, why: [] };
+      const unsaid = { draining: false, longest: [], leftovers: 0, ready: true, why: [] };
       found.push({ id, ...unsaid, ...said, seenAt: Number(seen[i + 1]) });
     }
     return found.sort((a, b) => a.startedAt - b.startedAt);

@@ -1,0 +1,97 @@
+import { isLateWorker, isSilentWorker, type RegisteredWorker } from '@piecework/protocol';
+import type { Snapshot, WaitingFor } from './snapshot.js';
+import { ago, n, slotsText } from './why-words.js';
+
+/*
+ * The workers that could run a request, as they last reported, for the sentence that says why it is not further
+ * (why.ts): how many slots they have, and which of them take no work.
+ */
+
+/** Workers with a sign of life: in a fleet of any size some worker ticks within this time. */
+export function aliveAt({
+  readAt,
+  queue: { workers },
+}: Snapshot): (worker: RegisteredWorker) => boolean {
+  return (worker) => !isSilentWorker(worker, workers.length, readAt);
+}
+
+export const serves = ({ tasks }: RegisteredWorker, task: string): boolean =>
+  tasks === '*' || tasks.includes(task);
+
+const busyOf = ({ running, leftovers }: RegisteredWorker) => running + leftovers;
+const hasFree = (worker: RegisteredWorker) => busyOf(worker) < worker.concurrency;
+
+/** The workers that could run it, and their slots. Free slots of workers that take no work count as none. */
+export function fleetFor(seen: Snapshot) {
+  const { queue, readAt, task = '' } = seen;
+  const able = queue.workers
+    .filter(aliveAt(seen))
+    .filter((worker) => !worker.draining && serves(worker, task));
+  const idle = able.filter(hasFree).filter((worker) => idles(worker, seen));
+  const slotsOf = (one: RegisteredWorker) => (idle.includes(one) ? busyOf(one) : one.concurrency);
+  const workers = able.filter((worker) => slotsOf(worker) > 0);
+  const slots = workers.reduce((sum, worker) => sum + slotsOf(worker), 0);
+  const busy = workers.reduce((sum, worker) => sum + busyOf(worker), 0);
+  const free = workers.filter((worker) => hasFree(worker) && !idle.includes(worker));
+  return {
+    workers,
+    slots,
+    free: Math.max(0, slots - busy),
+    /** When the oldest report of a free slot was made. */
+    freeAt: Math.min(...free.map(({ seenAt }) => seenAt)),
+    stuck: stuckOn(workers),
+    idle: idleAmong(idle, readAt),
+  };
+}
+
+/** Whether a worker takes no work although it has free slots, or may have ended since it reported these. */
+const idles = (worker: RegisteredWorker, { readAt, queue: { workers } }: Snapshot) =>
+  !worker.ready || isLateWorker(worker, workers.length, readAt);
+
+/** The cause that they are, the first of those that report a reason before the others. */
+function idleAmong(idle: readonly RegisteredWorker[], now: number) {
+  const first = idle.find(({ ready }) => !ready) ?? idle[0];
+  if (!first) return undefined;
+  const { id, ready, why, seenAt } = first;
+  const others = idle.length - 1;
+  const more = others === 0 ? '' : `; ${n(others)} more ${others === 1 ? 'takes' : 'take'} none`;
+  if (ready)
+    return {
+      why: `worker ${id} was last seen ${ago(seenAt, now)} and may have ended${more}`,
+      waitingFor: undefined,
+      advice: 'start another worker if it has; if not, its log says why it does not report',
+    };
+  const waitingFor: WaitingFor = 'worker';
+  const advice = 'correct this, or start a worker that can';
+  return { why: `worker ${id} takes no work: ${why[0]}${more}`, waitingFor, advice };
+}
+
+/** '; worker host-1-x takes no work: no blocking connection to Redis: …' */
+export const idleText = (idle: ReturnType<typeof idleAmong>): string =>
+  idle ? `; ${idle.why}` : '';
+
+/** '; 2 slots are kept by handlers that ignore their abort signal (on host-1-x)' */
+export const stuckText = (stuck: ReturnType<typeof stuckOn>): string =>
+  stuck ? `; ${slotsText(stuck.slots)} ${stuck.slots === 1 ? 'is' : 'are'} kept ${stuck.by}` : '';
+
+/** The slots that only the end of a process frees. */
+function stuckOn(workers: readonly RegisteredWorker[]) {
+  const [worst, ...others] = workers
+    .filter(({ leftovers }) => leftovers > 0)
+    .sort((a, b) => b.leftovers - a.leftovers);
+  if (!worst) return undefined;
+  const elsewhere = others.reduce((sum, { leftovers }) => sum + leftovers, 0);
+  const slots = worst.leftovers + elsewhere;
+  const names = others.length === 1 ? others[0]?.id : `${n(others.length)} other workers`;
+  const on =
+    elsewhere === 0
+      ? `on ${worst.id}`
+      : `${n(worst.leftovers)} on ${worst.id}, ${n(elsewhere)} on ${names}`;
+  const who = slots === 1 ? 'a handler that ignores its' : 'handlers that ignore their';
+  const rest = elsewhere === 0 ? '' : ', then those of the others';
+  return {
+    slots,
+    by: `by ${who} abort signal (${on})`,
+    advice: `end process ${worst.pid} on ${worst.host}${rest}; the handler should heed ctx.signal`,
+  };
+}
