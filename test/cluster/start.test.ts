@@ -53,7 +53,10 @@ const DOWN = {
 test('they get the reason after their longest wait, and begin when it is up', async () => {
   const queue = freshName('down');
   const log = new Log();
-  const worker = new Worker({ redis, queue, logger: log as never, handler: (n: number) => n });
+  const newWorker = () =>
+    new Worker({ redis, queue, logger: log as never, handler: (n: number) => n });
+  const refused = newWorker();
+  const worker = newWorker();
   const producer = new Producer({ redis, queue });
   const notifier = new Notifier({ redis, queue });
   const admin = new Admin({ redis, queue });
@@ -62,13 +65,13 @@ test('they get the reason after their longest wait, and begin when it is up', as
     // An attempt that a busy machine cuts off would end otherwise.
     const briefly = { unavailableMs: 4_000 };
     await Promise.all([
-      expect(worker.start(briefly)).rejects.toMatchObject(DOWN),
+      expect(refused.start(briefly)).rejects.toMatchObject(DOWN),
       expect(producer.submit([1], briefly)).rejects.toMatchObject(DOWN),
       expect(producer.submit([1], { ...briefly, dedupe: { key: 'k' } })).rejects.toMatchObject(
         DOWN,
       ),
     ]);
-    expect(worker.health()).toMatchObject({ ready: false });
+    expect(refused.health()).toMatchObject({ state: 'closed', ready: false });
 
     // These wait for as long as they may by default.
     const started = worker.start();

@@ -611,5 +611,7 @@ describe('a pull', () => {
     flow.after(() => worker.close({ timeoutMs: 0 }));
     const { iterator } = consumer(worker);
     await expect(iterator.next()).rejects.toMatchObject({ code: 'CONNECTION', retryable: true });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    expect(() => worker.subRequests()).toThrow('worker, whose start failed, is closed');
   });
 });

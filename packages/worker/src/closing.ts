@@ -91,7 +91,7 @@ export class Closing {
   }
 
   /** Whether `work` succeeded in time. It gets little time when the server cannot be reached, or hangs. */
-  async within(work: Promise<void>): Promise<boolean> {
+  async within(work: Promise<unknown>): Promise<boolean> {
     const reachable = this.#connection.client.status === 'ready' && !this.#hangs;
     const done = work.then(
       () => true,

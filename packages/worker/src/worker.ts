@@ -61,7 +61,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   #state: WorkerState = 'new';
   /** With how many shards it is, or may be, registered. */
   #registrations = 0;
+  #registering: readonly Promise<void>[] = [];
   #closing: Promise<void> | undefined;
+  /** What an error calls it when it is closed. */
+  #called = 'worker';
   readonly #ending = new AbortController();
 
   /** @throws InvalidOptionError */
@@ -232,27 +235,34 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /**
    * Registers the worker and begins to take work. Waits for a Redis that answers but cannot be used yet (a cluster
-   * that is down, a failover, a full server); rejects at once when there is none.
-   * @throws ServerError · ConnectionError: it may be started again · ClosedError when it was closed before or
-   * meanwhile · InvalidOptionError when it has no handler and `subRequests` was not called
+   * that is down, a failover, a full server); rejects at once when there is none. A start that fails closes the worker,
+   * with all that it opened: to try again, make a new one.
+   * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile · InvalidOptionError when
+   * it has no handler and `subRequests` was not called: it is not closed then
    */
   async start(options: StartOptions = {}): Promise<this> {
     const { unavailableMs } = checkOptions<Required<StartOptions>>(startOptions, options);
-    if (this.#closing) throw new ClosedError('worker');
+    if (this.#closing) throw new ClosedError(this.#called);
     if (this.#pull?.begun === false)
       throw new InvalidOptionError(
         'handler',
         undefined,
         '`handler` for all tasks, `handlers` by task, or `subRequests()` called before the start',
       );
-    this.#starting ??= this.#start(unavailableMs).catch((error: unknown) => {
-      this.#starting = undefined;
-      if (this.#state === 'starting') this.#state = 'new';
-      // The error of a connection that was closed while it was made is another one.
-      throw this.#closing && !(error instanceof ClosedError) ? new ClosedError('worker') : error;
-    });
+    this.#starting ??= this.#start(unavailableMs).catch((error: unknown) => this.#failed(error));
     await this.#starting;
     return this;
+  }
+
+  /** Closes what the start opened, or it would keep the process alive. */
+  async #failed(error: unknown): Promise<never> {
+    // The error of a connection that was closed while it was made is another one.
+    if (this.#closing) throw error instanceof ClosedError ? error : new ClosedError('worker');
+    this.#starting = undefined; // The close would wait for it.
+    this.#called = 'worker, whose start failed,';
+    this.#pull?.refuse(() => true, error);
+    await this.close({ timeoutMs: 0 });
+    throw error;
   }
 
   /**
@@ -279,7 +289,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
         'handler',
         'a worker without `handler` and `handlers`',
       );
-    if (this.#closing) throw new ClosedError('worker');
+    if (this.#closing) throw new ClosedError(this.#called);
     pull.begun = true;
     const start = () => this.start();
     return { [Symbol.asyncIterator]: () => new SubRequests(pull, start, checked) };
@@ -292,15 +302,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#state = 'starting';
     const { connection } = this.#context;
     const patience = new Patience(connection, this.id, { forMs, signals: [this.#ending.signal] });
-    await patience.reach().catch((error: unknown) => {
-      throw this.#closing ? new ClosedError('worker') : error;
-    });
+    await patience.reach();
     if (this.#closing) throw new ClosedError('worker');
     const { client } = connection;
     client.off('ready', this.#onReady);
     client.on('ready', this.#onReady);
     this.#registration.start();
-    await Promise.all(this.#shards.map((shard) => this.#register(shard, patience)));
+    this.#registering = this.#shards.map((shard) => this.#register(shard, patience));
+    await Promise.all(this.#registering);
     if (this.#closing) throw new ClosedError('worker');
     this.#heartbeat.start();
     this.#control.start();
@@ -316,7 +325,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     try {
       await patience.call(() => shard.register());
     } catch (error) {
-      if (error instanceof ServerError) this.#registrations -= 1;
+      // A script that lacks a right may have written a part.
+      if (error instanceof ServerError && error.code !== 'NO_RIGHT') this.#registrations -= 1;
       if (this.#closing) throw new ClosedError('worker');
       const cause = error instanceof IndeterminateError ? error.cause : error;
       if (!(cause instanceof PieceworkError)) throw cause;
@@ -363,7 +373,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       heartbeat: this.#heartbeat,
       control: this.#control,
     });
-    if (this.#starting) await closing.within(this.#starting);
+    // A registration under way would otherwise be carried out after the worker has left the registry.
+    await closing.within(Promise.allSettled([this.#starting, ...this.#registering]));
     await closing.stopTaking();
     await closing.drain(timeoutMs);
     await closing.closeParts();

@@ -45,11 +45,16 @@ export class TaskWorker implements AsyncDisposable {
   }
 
   /**
-   * Begins to take tasks. May be called again after an error.
+   * Begins to take tasks. A start that fails closes it, for all its queues: to try again, make a new one.
    * @throws ServerError · ConnectionError · ClosedError
    */
   async start(): Promise<this> {
-    for (const worker of this.workers) await worker.start();
+    try {
+      for (const worker of this.workers) await worker.start();
+    } catch (error) {
+      await this.close({ timeoutMs: 0 });
+      throw error;
+    }
     return this;
   }
 

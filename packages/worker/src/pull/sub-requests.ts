@@ -29,7 +29,7 @@ export class SubRequests<Payload, Result>
     this.#signal = signal;
   }
 
-  /** @throws AbortError · what `start` throws; the next call starts again */
+  /** @throws AbortError · what `start` throws; the worker is closed then */
   next(): Promise<IteratorResult<SubRequest<Payload, Result>, undefined>> {
     if (this.#ended) return Promise.resolve({ done: true, value: undefined });
     if (this.#signal?.aborted) return Promise.reject(this.#aborted());

@@ -20,7 +20,7 @@ export interface WorkerHealth {
   readonly concurrency: number;
 }
 
-/** new → starting → running → closing → closed; a start that fails leads back to new. */
+/** new → starting → running → closing → closed; a start that fails leads to closing. */
 export type WorkerState = 'new' | 'starting' | 'running' | 'closing' | 'closed';
 
 /** What the verdict on a worker depends on. */
