@@ -75,14 +75,15 @@ export class Closing {
     await this.within(this.#ofAllShards((shard) => shard.close()));
   }
 
-  /** Stores the last errors and removes the worker from the registry. */
-  async deregister(isRegistered: boolean): Promise<void> {
+  /** Stores the last errors and removes the worker from the registry. The error of a start that failed says enough. */
+  async deregister(isRegistered: boolean, hasStarted: boolean): Promise<void> {
     // Before the worker is removed: the last one that leaves a queue deletes its errors.
     await this.within(this.#ofAllShards(({ errors }) => errors.close()));
     if (!isRegistered) return;
     const { id, logger } = this.#context;
     const removed = this.#ofAllShards((shard) => shard.queue.deregister(id, shard.info()));
-    if (!(await this.within(removed))) logger.warn('the registry forgets this worker by itself');
+    if (!(await this.within(removed)) && hasStarted)
+      logger.warn('the registry forgets this worker by itself');
   }
 
   /** A connection that was passed in is left open: closing it does nothing. */

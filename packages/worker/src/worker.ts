@@ -378,7 +378,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await closing.stopTaking();
     await closing.drain(timeoutMs);
     await closing.closeParts();
-    await closing.deregister(this.#registrations > 0);
+    await closing.deregister(this.#registrations > 0, started);
     this.#registration.close();
     connection.client.off('ready', this.#onReady);
     await closing.closeConnection();

@@ -62,13 +62,18 @@ async function handle(payload: Payload, context: HandlerContext): Promise<number
   return item;
 }
 
-const worker = new Worker({ redis, queue, shards, concurrency, leaseMs, handler: handle });
-worker.on('settled', ({ requestId: request, index }) => {
-  const endedNs = unsettled.get(`${request} ${index}`);
-  if (endedNs === undefined) return;
-  unsettled.delete(`${request} ${index}`);
-  journal.write({ did: 'settle', request, index, endedNs: String(endedNs) });
-});
+function newWorker(): Worker {
+  const made = new Worker({ redis, queue, shards, concurrency, leaseMs, handler: handle });
+  made.on('settled', ({ requestId: request, index }) => {
+    const endedNs = unsettled.get(`${request} ${index}`);
+    if (endedNs === undefined) return;
+    unsettled.delete(`${request} ${index}`);
+    journal.write({ did: 'settle', request, index, endedNs: String(endedNs) });
+  });
+  return made;
+}
+
+let worker = newWorker();
 onStop(() => worker.close({ timeoutMs: 5_000 }));
 const beatMs = leaseMs / 20;
 let lastBeatMs = performance.now();
@@ -78,10 +83,12 @@ setInterval(() => {
   // It may have been awake for one beat of that time.
   if (sinceMs > leaseMs / 2) journal.write({ did: 'stand still', forMs: sinceMs - beatMs });
 }, beatMs).unref();
-// If it is started while Redis is away, it tries until Redis is back.
+// If it is started while Redis is away, it tries until Redis is back. A start that fails closes its worker.
 await insist(
   () => worker.start(),
-  () => {},
+  ({ retryable }) => {
+    if (retryable) worker = newWorker();
+  },
 );
 journal.write({ did: 'start', boot: worker.id, leaseMs });
 report({ report: 'ready', boot: worker.id });
