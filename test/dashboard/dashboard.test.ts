@@ -708,6 +708,7 @@ describe('what is shown', () => {
         {
           ...worker,
           id: 'unwell',
+          ready: false,
           why: ['redis://u:pa55@db.example:6380/2 and 10.0.0.5:6379 are away'],
         },
         { ...worker, id: 'stuck', leftovers: 2 },
@@ -746,8 +747,8 @@ describe('what is shown', () => {
     ]);
     expect(states).toMatchObject({ silent: 1, works: 2 });
     expect(workers.map(({ mates }) => mates)).toEqual([6, 6, 6, 6, 6, 6, 0, 6]);
-    // Of those that take work: not the silent one, nor the one that drains.
-    expect(view.fleet).toEqual({ slots: 60, busy: 5, stuck: 2 });
+    // Of those that take work: not the silent one, nor the one that drains, nor the one that is not ready.
+    expect(view.fleet).toEqual({ slots: 50, busy: 4, stuck: 2 });
     expect(workers[2]?.why).toEqual(['server 1 and server 2 are away']);
     // The same server has the same number, and other words stay as they are.
     const text =

@@ -27,12 +27,12 @@ export function fleetFor(seen: Snapshot) {
   const able = queue.workers
     .filter(aliveAt(seen))
     .filter((worker) => !worker.draining && serves(worker, task));
-  const idle = able.filter(hasFree).filter((worker) => idles(worker, seen));
-  const slotsOf = (one: RegisteredWorker) => (idle.includes(one) ? busyOf(one) : one.concurrency);
+  const unfit = able.filter(hasFree).filter((worker) => isUnfit(worker, seen));
+  const slotsOf = (one: RegisteredWorker) => (unfit.includes(one) ? busyOf(one) : one.concurrency);
   const workers = able.filter((worker) => slotsOf(worker) > 0);
   const slots = workers.reduce((sum, worker) => sum + slotsOf(worker), 0);
   const busy = workers.reduce((sum, worker) => sum + busyOf(worker), 0);
-  const free = workers.filter((worker) => hasFree(worker) && !idle.includes(worker));
+  const free = workers.filter((worker) => hasFree(worker) && !unfit.includes(worker));
   return {
     workers,
     slots,
@@ -40,35 +40,36 @@ export function fleetFor(seen: Snapshot) {
     /** When the oldest report of a free slot was made. */
     freeAt: Math.min(...free.map(({ seenAt }) => seenAt)),
     stuck: stuckOn(workers),
-    idle: idleAmong(idle, readAt),
+    unfit: unfitAmong(unfit, readAt),
   };
 }
 
 /** Whether a worker takes no work although it has free slots, or may have ended since it reported these. */
-const idles = (worker: RegisteredWorker, { readAt, queue: { workers } }: Snapshot) =>
+const isUnfit = (worker: RegisteredWorker, { readAt, queue: { workers } }: Snapshot) =>
   !worker.ready || isLateWorker(worker, workers.length, readAt);
 
 /** The cause that they are, the first of those that report a reason before the others. */
-function idleAmong(idle: readonly RegisteredWorker[], now: number) {
-  const first = idle.find(({ ready }) => !ready) ?? idle[0];
+function unfitAmong(unfit: readonly RegisteredWorker[], now: number) {
+  const first = unfit.find(({ ready }) => !ready) ?? unfit[0];
   if (!first) return undefined;
   const { id, ready, why, seenAt } = first;
-  const others = idle.length - 1;
-  const more = others === 0 ? '' : `; ${n(others)} more ${others === 1 ? 'takes' : 'take'} none`;
+  const others = unfit.length - 1;
+  const more = (verb: string) => (others === 0 ? '' : `; ${n(others)} more ${verb}`);
   if (ready)
     return {
-      why: `worker ${id} was last seen ${ago(seenAt, now)} and may have ended${more}`,
+      why: `worker ${id} was last seen ${ago(seenAt, now)} and may have ended${more('did not report in time')}`,
       waitingFor: undefined,
       advice: 'start another worker if it has; if not, its log says why it does not report',
     };
   const waitingFor: WaitingFor = 'worker';
   const advice = 'correct this, or start a worker that can';
-  return { why: `worker ${id} takes no work: ${why[0]}${more}`, waitingFor, advice };
+  const reason = `${why[0] ?? 'it reports no reason'}${more(others === 1 ? 'takes none' : 'take none')}`;
+  return { why: `worker ${id} takes no work: ${reason}`, waitingFor, advice };
 }
 
 /** '; worker host-1-x takes no work: no blocking connection to Redis: …' */
-export const idleText = (idle: ReturnType<typeof idleAmong>): string =>
-  idle ? `; ${idle.why}` : '';
+export const unfitText = (unfit: ReturnType<typeof unfitAmong>): string =>
+  unfit ? `; ${unfit.why}` : '';
 
 /** '; 2 slots are kept by handlers that ignore their abort signal (on host-1-x)' */
 export const stuckText = (stuck: ReturnType<typeof stuckOn>): string =>

@@ -1,6 +1,6 @@
 import { ENDED_BY, isOverdueAt, type LongestRun, lasting, TIGHT_MEMORY } from '@piecework/protocol';
 import type { Snapshot, WaitingFor, Why } from './snapshot.js';
-import { aliveAt, fleetFor, idleText, serves, stuckText } from './why-fleet.js';
+import { aliveAt, fleetFor, serves, stuckText, unfitText } from './why-fleet.js';
 import {
   ago,
   capitalised,
@@ -274,16 +274,16 @@ function retries({ counts, retry, readAt }: Snapshot): Cause | undefined {
 function noSlot(seen: Snapshot): Cause | undefined {
   const { counts, running, readAt, others, priority } = seen;
   if (running > 0 || counts.ready + counts.inFlight === 0) return undefined;
-  const { workers, slots, free, freeAt, stuck, idle } = fleetFor(seen);
-  const alsoIdle = idleText(idle);
+  const { workers, slots, free, freeAt, stuck, unfit } = fleetFor(seen);
+  const alsoUnfit = unfitText(unfit);
   if (free > 0) {
     const were = `${n(free)} of ${slotsText(slots)} ${free === 1 ? 'was' : 'were'} free`;
     return {
-      why: `it waits for its turn; ${were} when last reported, ${ago(freeAt, readAt)}${alsoIdle}`,
-      advice: idle?.advice,
+      why: `it waits for its turn; ${were} when last reported, ${ago(freeAt, readAt)}${alsoUnfit}`,
+      advice: unfit?.advice,
     };
   }
-  if (slots === 0) return idle;
+  if (slots === 0) return unfit;
   const oldest = workers
     .flatMap(({ longest }) => longest.filter(({ requestId }) => requestId !== seen.id))
     .sort((a, b) => a.startedAt - b.startedAt)[0];
@@ -299,13 +299,13 @@ function noSlot(seen: Snapshot): Cause | undefined {
   const all = `${slots === 1 ? 'the only slot' : `all ${slotsText(slots)}`} of ${fleet}`;
   const taken = `${all} ${slots === 1 ? 'is' : 'are'} taken`;
   if (stuck?.slots === slots)
-    return { why: `${taken} ${stuck.by}${alsoIdle}`, waitingFor: 'slots', advice: stuck.advice };
+    return { why: `${taken} ${stuck.by}${alsoUnfit}`, waitingFor: 'slots', advice: stuck.advice };
   return {
-    why: `${taken} by handlers${of}${since}${stuck ? stuckText(stuck) : `; ${turn}`}${alsoIdle}`,
+    why: `${taken} by handlers${of}${since}${stuck ? stuckText(stuck) : `; ${turn}`}${alsoUnfit}`,
     waitingFor: 'slots',
     advice:
       stuck?.advice ??
-      idle?.advice ??
+      unfit?.advice ??
       'more workers let it start sooner; they are needed if those handlers wait for it',
   };
 }
@@ -323,7 +323,7 @@ function runs(seen: Snapshot): Cause | undefined {
   const verb = running === 1 ? 'runs' : 'run';
   if (waits === 0) return { why: `${n(running)} ${verb}, and none waits for a slot${long}` };
   const wait = `${n(waits)} ${waits === 1 ? 'waits' : 'wait'}`;
-  const { slots, free, stuck, idle } = fleetFor(seen);
+  const { slots, free, stuck, unfit } = fleetFor(seen);
   if (limit !== null && running >= limit) {
     const why = `${n(running)} ${verb}, as many as its limit allows, and ${wait}${long}`;
     if (free === 0) return { why };
@@ -335,8 +335,8 @@ function runs(seen: Snapshot): Cause | undefined {
   const isFull = slots > 0 && free === 0;
   const full = slots === 1 ? 'the only one is taken' : `all ${n(slots)} are taken`;
   const slot = isFull ? ` for a slot: ${full}${stuckText(stuck)}` : '';
-  const why = `${n(running)} ${verb} and ${wait}${slot}${idleText(idle)}${long}`;
-  return { why, advice: (isFull ? stuck?.advice : undefined) ?? idle?.advice };
+  const why = `${n(running)} ${verb} and ${wait}${slot}${unfitText(unfit)}${long}`;
+  return { why, advice: (isFull ? stuck?.advice : undefined) ?? unfit?.advice };
 }
 
 /** What is to be known besides the cause. */

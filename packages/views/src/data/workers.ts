@@ -37,8 +37,10 @@ export function workersView(
   const states: Record<string, number> = {};
   for (const { state } of views) states[state] = (states[state] ?? 0) + 1;
   const fleet = { slots: 0, busy: 0, stuck: 0 };
-  for (const { state, concurrency, running, leftovers } of views) {
+  const unready = new Set(all.filter(({ ready }) => !ready).map(({ id }) => id));
+  for (const { id, state, concurrency, running, leftovers } of views) {
     if (state === 'silent' || state === 'drains') continue;
+    if (state === 'unwell' && unready.has(id)) continue;
     fleet.slots += concurrency;
     fleet.busy += running;
     fleet.stuck += leftovers;
