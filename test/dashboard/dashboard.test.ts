@@ -973,7 +973,7 @@ describe('what it costs Redis', () => {
       ['hlen open', 3],
       // For the workers, and for why the requests of the list are not further.
       ['zrange workers', 6],
-      ['lrange errors', 3],
+      ['zrange errors', 3],
       ['hscan open', 3],
       ['zrange history', 3],
     ] as const) {
