@@ -368,7 +368,9 @@ describe('the demand', () => {
       }
     });
     const most = await mostInFlight(flow, id, flow.complete(id));
-    expect([most, held.most]).toEqual([3, 3]);
+    expect(held.most).toBe(3);
+    // A peak may lie between two reads.
+    expect(most).toBeLessThanOrEqual(3);
     // Who asked first is served first, so each had its turn.
     expect(by.size).toBe(5);
     await worker.close();
@@ -557,7 +559,9 @@ describe('RxJS', () => {
     );
     const most = await mostInFlight(flow, id, lastValueFrom(work));
     expect(mostRunning).toBe(3);
-    expect([most, held.most]).toEqual([5, 5]);
+    expect(held.most).toBe(5);
+    // A peak may lie between two reads.
+    expect(most).toBeLessThanOrEqual(5);
     expect(await flow.complete(id)).toMatchObject({ succeeded: 60, failed: 0 });
   });
 
