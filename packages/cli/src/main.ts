@@ -97,7 +97,6 @@ try {
 
 /** Prints in one line what is wrong. @returns the exit code */
 async function fail(error: unknown): Promise<number> {
-  if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1;
   if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : 2;
   const { code, message } = await asFailure(error);
   const { say } = await import('./terminal/print.js');

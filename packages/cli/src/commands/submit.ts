@@ -41,6 +41,10 @@ function unfinished(error: unknown, id: string | undefined): unknown {
   return new PieceworkError(`${withCause(error)}; ${advice}`, { code, retryable, cause: error });
 }
 
+/** The reader of the results has closed the output: nobody waits any more. */
+const unread = ({ message, code }: PieceworkError, id: string): PieceworkError =>
+  new PieceworkError(`${message}; ${id} runs on: piecework watch ${id}`, { code });
+
 /** The same items. The file begins when the second one is asked for: then the request is there. */
 async function* beginning(items: Input, badRows: BadRows): AsyncGenerator<unknown> {
   for await (const item of items) {
@@ -136,7 +140,10 @@ export function submitCommand(program: Command): void {
         writeResultsLive(
           request.results(ALL),
           output,
-          values.json,
+          (error) => {
+            if (error.isClosed) throw unread(error, request.id);
+            if (!values.json) say(`${error.message}; the results stay in Redis`);
+          },
           format && resultFormats[format],
         ),
     ]);

@@ -22,7 +22,6 @@ export class Spool {
   /** Why it does not have all items. */
   #cut: OutputError | undefined;
   #wrong: unknown;
-  #isWhole = false;
 
   private constructor(path: string, output: Output) {
     this.#path = path;
@@ -45,7 +44,7 @@ export class Spool {
 
   /** Whether all of the input was read. */
   get isWhole(): boolean {
-    return this.#isWhole;
+    return this.#input?.isWhole ?? false;
   }
 
   /** The items of an input, each noted before it is given. The input stays open when the reader of them stops. */
@@ -57,16 +56,14 @@ export class Spool {
       if (done) break;
       yield value;
     }
-    this.#isWhole = !input.isClosed;
   }
 
   /** Notes the rest of an input that is in files. Nobody is waited for who still writes one. */
   async rest(): Promise<void> {
     const [input, items] = [this.#input, this.#items];
-    if (!input || !items || this.#isWhole || this.#wrong !== undefined || !input.isInFiles) return;
+    if (!input || !items || input.isWhole || this.#wrong !== undefined || !input.isInFiles) return;
     try {
       while (!(await this.#next(items)).done);
-      this.#isWhole = !input.isClosed;
     } catch (error) {
       this.#wrong = error;
     }

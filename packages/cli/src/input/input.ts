@@ -105,6 +105,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   #first: IteratorResult<unknown> | undefined;
   #bytes: InputBytes | undefined;
   #closed = false;
+  #whole = false;
   #columns: readonly string[] | undefined;
   #required: readonly string[] = [];
   #rows: string | undefined;
@@ -171,8 +172,9 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     });
   }
 
-  get isClosed(): boolean {
-    return this.#closed;
+  /** Whether all of it was read. */
+  get isWhole(): boolean {
+    return this.#whole;
   }
 
   /** With `--bad-rows`: is called, and awaited, with each part that is no item, before the next item is read. */
@@ -207,6 +209,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         for (;;) {
           const next = this.#first ?? (await this.#items.next());
           this.#first = undefined;
+          if (next.done) this.#whole = !this.#closed;
           if (!(next.value instanceof LeftOut)) return next;
           await this.#leaveOut(next.value);
         }

@@ -1,11 +1,10 @@
 import { constants } from 'node:os';
 import type { ResultItem } from '@piecework/notifier';
 import type { KeptError } from '@piecework/protocol';
-import { say } from '../terminal/print.js';
-import { type Output, OutputError, writeResults } from './output.js';
+import type { ResultWriter } from './result-format.js';
 
 /** The first line of `--joblog`. Columns that GNU parallel has too have the same names. */
-export const JOBLOG_HEAD = [
+const HEAD = [
   ...['Index', 'Worker', 'Starttime', 'JobRuntime', 'Attempts', 'Exitval', 'Signal'],
 ].join('\t');
 
@@ -36,20 +35,4 @@ function endOf({ name, code, message, exitCode, signal }: KeptError): [number, n
   return [Number(exited ?? exitCode ?? 1), 0];
 }
 
-/**
- * Writes `--joblog` while a request runs. A file that fails does not stop the request. @returns why lines are missing
- */
-export async function writeJoblogLive(
-  results: AsyncIterable<ResultItem<unknown>>,
-  output: Output,
-  json: boolean,
-): Promise<OutputError | undefined> {
-  try {
-    await writeResults(results, output, { head: JOBLOG_HEAD, line: joblogLine });
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof OutputError)) throw error;
-    if (!json) say(error.message);
-    return error;
-  }
-}
+export const joblogWriter: ResultWriter = { head: HEAD, line: joblogLine };

@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
-import { say } from '../terminal/print.js';
 import { reasonOf } from '../terminal/system-reasons.js';
 import { openOurs } from './open-ours.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
@@ -21,12 +20,15 @@ export class OutputError extends PieceworkError {
   /** Number of lines in the file. */
   readonly written: number;
   readonly reason: string;
+  /** Whether its reader wants nothing more, as `head` after its last line. */
+  readonly isClosed: boolean;
 
   constructor(output: string, written: number, cause: NodeJS.ErrnoException) {
     const reason = reasonOf(cause);
     super(`${output}: ${reason}`, { code: 'OUTPUT' });
     this.written = written;
     this.reason = reason;
+    this.isClosed = cause.code === 'EPIPE';
   }
 }
 
@@ -130,7 +132,7 @@ export class Output {
    * Adds a line, or several in one text, no faster than the output takes them. Results of others do not command a
    * terminal; NDJSON stays the same data there.
    * @param shown characters that a terminal gets as they are
-   * @throws OutputError · EPIPE
+   * @throws OutputError
    */
   line(given: string | Buffer, shown = '\t'): Promise<void> | undefined {
     const isShown = !this.#file && process.stdout.isTTY;
@@ -167,7 +169,7 @@ export class Output {
     return this.#writing;
   }
 
-  /** Writes the rest, and closes the file. @throws OutputError · EPIPE */
+  /** Writes the rest, and closes the file. @throws OutputError */
   async close(): Promise<void> {
     if (this.#abandoned) return;
     try {
@@ -239,8 +241,6 @@ export class Output {
   }
 
   #fail(error: NodeJS.ErrnoException): never {
-    // The reader has closed its end, as `head` does.
-    if (error.code === 'EPIPE') throw error;
     throw new OutputError(this.name, Math.max(0, this.#lines), error);
   }
 }
@@ -257,7 +257,7 @@ function write(stream: Writable, text: Buffer): Promise<void> {
 
 /**
  * Writes results, no faster than the output takes them, and closes it.
- * @throws OutputError · EPIPE · errors of `results`
+ * @throws OutputError · errors of `results`
  */
 export async function writeResults(
   results: AsyncIterable<ResultItem<unknown>>,
@@ -285,11 +285,14 @@ export async function writeResults(
   }
 }
 
-/** The same while a request runs. An output that fails does not stop the request. @returns why results are missing */
+/**
+ * The same while a request runs. An output that fails does not stop the request.
+ * @param onCut is called at once @returns why results are missing
+ */
 export async function writeResultsLive(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
-  json: boolean,
+  onCut: (error: OutputError) => void,
   writer?: ResultWriter,
 ): Promise<OutputError | undefined> {
   try {
@@ -297,7 +300,7 @@ export async function writeResultsLive(
     return undefined;
   } catch (error) {
     if (!(error instanceof OutputError)) throw error;
-    if (!json) say(`${error.message}; the results stay in Redis`);
+    onCut(error);
     return error;
   }
 }

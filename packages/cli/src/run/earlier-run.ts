@@ -11,8 +11,10 @@ import {
 import type { OpenHandle, Piecework, RequestHandle } from 'piecework';
 import { say } from '../terminal/print.js';
 import { expectNew, type RunFiles } from './files.js';
+import { freeLeftovers } from './leftovers.js';
 import { RunLock } from './lock.js';
 import type { Named } from './named-run.js';
+import type { RunValues } from './values.js';
 
 /**
  * The same command continues a run that has a name (`--id`), on a Redis that outlives the run. Before it starts
@@ -49,11 +51,40 @@ export async function lockRun({ redis, queue, id }: Named): Promise<RunningHere>
   }
 }
 
+/** An earlier run of the same `--id`. */
+export interface Earlier {
+  readonly open: OpenHandle<unknown>;
+  readonly isComplete: boolean;
+  /** Whether its failures are run again (`--retry-failed`). */
+  readonly retries: boolean;
+}
+
 /**
- * Finds the request of an earlier run; undefined when the run is to begin from the start.
+ * Finds the request of an earlier run, says how far it came, and frees what its ended workers own; undefined when the
+ * run is to begin from the start.
  * @throws InvalidOptionError when that would overwrite a file · PieceworkError with `--resume` · RequestExistsError
  */
 export async function findEarlier(
+  pw: Piecework,
+  named: Named,
+  options: RequestOptions,
+  { shards, persistent, exec, retryFailed }: RunValues,
+  files: RunFiles,
+  { connection, followsEnded }: RunningHere,
+): Promise<Earlier | undefined> {
+  const open = await openEarlier(pw, named, options, files);
+  if (!open) return undefined;
+  const status = await open.handle.status();
+  const isComplete = status.status === 'complete';
+  sayEarlier(status, retryFailed);
+  if (!isComplete) {
+    const work = persistent ? 'persistent programs' : exec ? 'programs' : 'handler';
+    await freeLeftovers(connection, { ...named, shards, here: followsEnded, work });
+  }
+  return { open, isComplete, retries: isComplete && retryFailed };
+}
+
+async function openEarlier(
   pw: Piecework,
   { id, resume }: Named,
   options: RequestOptions,
@@ -81,7 +112,7 @@ export async function findEarlier(
 }
 
 /** Says how far the earlier run came. */
-export function sayEarlier({ id, status, counts }: RequestStatus, retryFailed: boolean): void {
+function sayEarlier({ id, status, counts }: RequestStatus, retryFailed: boolean): void {
   const number = (n: number) => n.toLocaleString('en-US');
   const { total, succeeded, failed } = counts;
   if (status === 'complete' && counts.cancelled > 0) {

@@ -45,12 +45,15 @@ export async function feed(
     if (error instanceof SealedError && error.status !== 'sealed') return undefined;
     const wrong = items.blame(error);
     if (open.allIn) return wrong;
-    if (!json && wrong instanceof Error)
-      say(`${wrong.message}; what was read before that is run, the rest is not read`);
-    await open
-      .flush()
-      .then(() => untilIdle(handle, stopping))
-      .catch(() => {});
+    try {
+      await open.flush();
+      // Only now all that was read is in the request: it may be the request that takes no more.
+      if (!json && wrong instanceof Error && !stopping.aborted)
+        say(`${wrong.message}; what was read before that is run, the rest is not read`);
+      await untilIdle(handle, stopping);
+    } catch {
+      // The request cannot be continued, as `wrong` says.
+    }
     if (stopping.aborted) return wrong;
     await open.cancel().catch(() => {
       throw wrong;

@@ -8,6 +8,7 @@ import type { Input } from '../input/input.js';
 import { OutputError } from '../output/output.js';
 import { quoted } from '../terminal/quoted.js';
 import type { RunFiles } from './files.js';
+import { isNamed } from './named-run.js';
 import type { RunValues } from './values.js';
 
 /** What became of `--out-dir`. */
@@ -63,6 +64,19 @@ export async function fillOutDir(
     if (!(error instanceof OutputError)) throw error;
     return { name, written: undefined, cut: error, continues, others };
   }
+}
+
+/** After a stop that leaves nothing to continue: how to have something the next time. */
+export function againLines(values: RunValues): string[] {
+  if (values.outDir !== undefined || isNamed(values)) return [];
+  const files = otherFiles(values);
+  const replaced = files.length > 0 ? ` and replaces ${files.join(', ')}` : '';
+  const at = values.redis !== undefined || process.env['REDIS_URL'] ? '' : ' --redis URL';
+  return [
+    `the rest is not kept; the same command starts over${replaced}`,
+    `  a run that continues: piecework run --id NAME${at} …`,
+    '  a run that leaves the rest as input: piecework run --out-dir DIR …',
+  ];
 }
 
 /** How far a run that can be continued has come. */

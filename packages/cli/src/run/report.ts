@@ -12,6 +12,8 @@ import { type Filled, filledJson, filledLines } from './fill-out-dir.js';
 export interface RunEnd extends Left {
   readonly id: string;
   readonly outcome: CompletionOutcome;
+  /** Whether it was stopped before all of its input was read. */
+  readonly isPart: boolean;
   readonly tookMs: number;
   /** Why `--out` does not have all results. */
   readonly cut: OutputError | undefined;
@@ -20,6 +22,8 @@ export interface RunEnd extends Left {
   readonly badRows: BadRows | undefined;
   /** Further remarks, such as slots that were idle. */
   readonly notes: readonly string[];
+  /** How to go on after a stop, if nothing else says it. */
+  readonly again: readonly string[];
   /** What stays in Redis; undefined: the request was dropped. */
   readonly kept: Kept | undefined;
 }
@@ -84,7 +88,7 @@ function jsonOf(end: RunEnd) {
 }
 
 function linesOf(end: RunEnd): string[] {
-  const { kinds, failuresFile, cut, resultsFile, notes, kept, badRows } = end;
+  const { kinds, failuresFile, cut, resultsFile, notes, again, kept, badRows } = end;
   const columns = process.stderr.columns || COLUMNS;
   const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
   const others = kinds.slice(SHOWN);
@@ -93,23 +97,25 @@ function linesOf(end: RunEnd): string[] {
   if (count > 0) lines.push(`  … and ${kindsLeft}: ${number(count)} ×`);
   if (failuresFile) lines.push(`all failures: ${failuresFile}`);
   lines.push(...filledLines(end.filled));
-  if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
+  if (cut?.isClosed) lines.push(`${cut.message} before it had all of ${results(end)} results`);
+  else if (cut)
+    lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
   if (resultsFile) lines.push(`all results: ${resultsFile}`);
-  else if ((cut || end.filled?.cut) && !kept)
+  else if (((cut && !cut.isClosed) || end.filled?.cut) && !kept)
     lines.push('no other folder had room for the results: they are lost');
   const leftOut = leftOutLine(badRows);
   if (leftOut) lines.push(leftOut);
-  lines.push(...notes);
+  lines.push(...notes, ...again);
   if (kept) lines.push(...keptLines(kept));
   return lines;
 }
 
 const results = ({ outcome: { counts } }: RunEnd) => number(counts.succeeded + counts.failed);
 
-function summary({ outcome, tookMs }: RunEnd): string {
+function summary({ outcome, isPart, tookMs }: RunEnd): string {
   const { status, counts, endReason } = outcome;
   const parts = [`${number(counts.succeeded)} succeeded`, `${number(counts.failed)} failed`];
   if (counts.cancelled > 0) parts.push(`${number(counts.cancelled)} cancelled`);
   const why = endReason === 'deadline' ? ', as the deadline passed' : '';
-  return `${status}: ${parts.join(', ')} of ${number(counts.total)} in ${prettyMs(tookMs)}${why}`;
+  return `${status}: ${parts.join(', ')} of ${number(counts.total)}${isPart ? ' read so far' : ''} in ${prettyMs(tookMs)}${why}`;
 }

@@ -10,20 +10,26 @@ import { say } from '../terminal/print.js';
 import { showProgress } from '../terminal/progress-bar.js';
 import { ALL_SIGNALS, codeOf, onStopSignals } from '../terminal/stop-signals.js';
 import {
+  type Earlier,
   findEarlier,
   lockRun,
   lostRun,
   namedOptions,
   type RunningHere,
-  sayEarlier,
   setLimit,
 } from './earlier-run.js';
 import { aborted, type Ending, keptAfter, lastStatus, withoutWorkers } from './ending.js';
 import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
-import { aboutRun, type Filled, fillOutDir, type RunStanding, stoppedAt } from './fill-out-dir.js';
+import {
+  aboutRun,
+  againLines,
+  type Filled,
+  fillOutDir,
+  type RunStanding,
+  stoppedAt,
+} from './fill-out-dir.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
-import { freeLeftovers } from './leftovers.js';
 import { isNamed, type Named } from './named-run.js';
 import { openRequest } from './open-request.js';
 import { reportRun, reportStopped } from './report.js';
@@ -50,14 +56,6 @@ export async function run(parts: RunParts): Promise<number> {
   const startedMs = performance.now();
   const redis = await redisOf(parts.values.redis || process.env['REDIS_URL']);
   return await new Run(parts, redis, startedMs).toItsEnd();
-}
-
-/** An earlier run of the same `--id`. */
-interface Earlier {
-  readonly open: OpenHandle<unknown>;
-  readonly isComplete: boolean;
-  /** Whether its failures are run again (`--retry-failed`). */
-  readonly retries: boolean;
 }
 
 /** The request of this run, while it runs. */
@@ -132,7 +130,10 @@ class Run {
 
   async #run(): Promise<number> {
     const options = await this.#identify();
-    const earlier = await this.#findEarlier(options);
+    const earlier =
+      this.#named &&
+      this.#lock &&
+      (await findEarlier(this.#pw, this.#named, options, this.#values, this.#files, this.#lock));
     if (!earlier?.isComplete || earlier.retries) await this.#startFleet();
     const unlisten = this.#listenForSignals();
     const open = earlier?.open ?? (await openRequest(this.#pw, options, this.#named !== undefined));
@@ -169,25 +170,6 @@ class Run {
     return namedOptions(this.#asked, await sourceOf(this.#values, this.#items.paths));
   }
 
-  /** Finds the request of an earlier run of this name, says how far it is, and frees what ended workers own of it. */
-  async #findEarlier(options: RequestOptions): Promise<Earlier | undefined> {
-    if (!this.#named) return undefined;
-    const { retryFailed, queue, shards, persistent, exec } = this.#values;
-    const open = await findEarlier(this.#pw, this.#named, options, this.#files);
-    if (!open) return undefined;
-    const status = await open.handle.status();
-    const isComplete = status.status === 'complete';
-    sayEarlier(status, retryFailed);
-    if (this.#lock && !isComplete) {
-      const here = this.#lock.followsEnded;
-      const work = persistent ? 'persistent programs' : exec ? 'programs' : 'handler';
-      const redis = this.#redis.url;
-      const from = { redis, queue, shards, id: status.id };
-      await freeLeftovers(this.#lock.connection, { ...from, here, work });
-    }
-    return { open, isComplete, retries: isComplete && retryFailed };
-  }
-
   async #startFleet(): Promise<void> {
     const { signal } = this.#redisLost;
     this.#fleet = await startFleet(this.#pw, this.#redis.url, this.#values, signal, () => {
@@ -201,10 +183,7 @@ class Run {
     return onStopSignals(
       (signal) => {
         this.#stoppedBy = signal;
-        const rest = this.#named ? 'the rest stays queued' : 'the rest is cancelled';
-        const time = prettyMs(this.#values.drainMs);
-        say(`stopping: handlers get ${time}, ${rest}; Ctrl-C again ends at once`);
-        this.#stopping.abort();
+        this.#stop('', '; Ctrl-C again ends at once');
       },
       () => {
         this.#fleet?.kill();
@@ -215,6 +194,14 @@ class Run {
       },
       ALL_SIGNALS,
     );
+  }
+
+  /** Stops the run in good order. */
+  #stop(why: string, more = ''): void {
+    const rest = this.#named ? 'the rest stays queued' : 'the rest is cancelled';
+    const time = prettyMs(this.#values.drainMs);
+    say(`${why}stopping: handlers get ${time}, ${rest}${more}`);
+    this.#stopping.abort();
   }
 
   #rescue(): Promise<void> | undefined {
@@ -272,7 +259,9 @@ class Run {
     const { json, out } = this.#values;
     const leaving = new AbortController();
     const { signal } = leaving;
-    const writing = new Writing(handle, this.#files, this.#values, signal);
+    const writing = new Writing(handle, this.#files, this.#values, signal, ({ message }) => {
+      if (!this.#stopping.signal.aborted) this.#stop(`${message}; `);
+    });
     // The next run of a name writes the results that are missing.
     if (!this.#named) this.#rescuable = writing;
     // Results on the same terminal show the progress.
@@ -341,7 +330,7 @@ class Run {
     const { counts } = status;
     reportStopped({ kept, counts, tookMs: this.#tookMs, isOpen, filled }, this.#values.json);
     if (this.#lost !== undefined) throw this.#lost;
-    return codeOf(this.#stoppedBy ?? 'SIGINT');
+    return this.#stoppedBy ? codeOf(this.#stoppedBy) : 1;
   }
 
   /** Writes and reports what a request that has ended leaves. @returns the exit code */
@@ -349,22 +338,28 @@ class Run {
     const { outcome, cut, logCut } = ending;
     const { status, counts } = outcome;
     const wrong = this.#lost ?? ending.wrong;
+    const stopped = this.#stopping.signal.aborted && status === 'cancelled';
+    // Before the folder gets the rest.
+    const isPart = stopped && !this.#items.isWhole;
     const filled = await this.#fill(handle, outcome);
-    const anyCut = cut ?? filled?.cut;
-    if (this.#outlives) this.#kept = keptAfter(handle.id, this.#values, ending, anyCut, wrong);
+    // A reader who has closed an output wants no more results.
+    const lost = [cut, filled?.cut].find((one) => one && !one.isClosed);
+    if (this.#outlives) this.#kept = keptAfter(handle.id, this.#values, ending, lost, wrong);
     const tookMs = this.#tookMs;
     const slots = this.#fleet ? this.#unused(counts.total) : undefined;
     const discarded = this.#discarded ? DISCARDED : undefined;
     const notes = [slots, discarded].filter((one) => one !== undefined);
     const { badRows } = this.#files;
-    const ended = { written: filled?.written, cut: anyCut, outlives: this.#outlives };
+    const ended = { written: filled?.written, cut: lost, outlives: this.#outlives };
     const left = await leave(handle, { ...ended, failed: counts.failed > 0 });
     this.#reported = true;
-    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept, badRows, filled };
-    reportRun({ ...end, notes, ...left }, this.#values.json);
+    const again = stopped ? againLines(this.#values) : [];
+    const end = { id: handle.id, outcome, isPart, tookMs, cut, kept: this.#kept, badRows, filled };
+    reportRun({ ...end, notes, again, ...left }, this.#values.json);
     if (wrong !== undefined) throw wrong;
     if (status === 'cancelled' && this.#stoppedBy) return codeOf(this.#stoppedBy);
-    return status === 'succeeded' && !anyCut && !logCut && !badRows?.count ? 0 : 1;
+    const hasAll = !cut && !filled?.cut && !logCut && !badRows?.count;
+    return status === 'succeeded' && hasAll ? 0 : 1;
   }
 
   #fill(handle: RequestHandle, standing: RunStanding): Promise<Filled | undefined> {
@@ -374,12 +369,10 @@ class Run {
 
   /** After an error: rescues results and says what stays in Redis. @returns the error to throw */
   async #explain(error: unknown): Promise<unknown> {
-    // The reader of the output has closed it, and wants nothing more.
-    const isClosedPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
-    if (!isClosedPipe) await this.#rescue();
+    await this.#rescue();
     const lost = this.#named ? lostRun(error, this.#named.id, this.#files) : undefined;
     if (lost) return lost;
-    if (this.#request && this.#outlives && !this.#kept && !this.#reported && !isClosedPipe) {
+    if (this.#request && this.#outlives && !this.#kept && !this.#reported) {
       this.#kept = this.#unended(this.#request.id);
       if (!this.#values.json) for (const line of keptLines(this.#kept)) say(line);
     }

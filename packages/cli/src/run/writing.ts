@@ -1,5 +1,5 @@
 import type { RequestHandle } from 'piecework';
-import { writeJoblogLive } from '../output/joblog.js';
+import { joblogWriter } from '../output/joblog.js';
 import { type OutputError, writeResultsLive } from '../output/output.js';
 import { resultFormats, untimed } from '../output/result-format.js';
 import { say } from '../terminal/print.js';
@@ -18,24 +18,39 @@ export class Writing {
   readonly #json: boolean;
   #rescued = false;
 
-  /** @param signal ends the writing */
+  /**
+   * @param signal ends the writing
+   * @param onClosed is called when the reader of an output wants nothing more
+   */
   constructor(
     handle: RequestHandle,
     files: RunFiles,
     { format = 'ndjson', timing, json }: RunValues,
     signal: AbortSignal,
+    onClosed: (error: OutputError) => void,
   ) {
     const { out, joblog } = files;
     const writer = timing ? resultFormats[format] : untimed(resultFormats[format]);
     this.#files = files;
     this.#json = json;
+    const onCut = (advice: string) => (error: OutputError) => {
+      if (error.isClosed) onClosed(error);
+      else if (!json) say(`${error.message}; ${advice}`);
+    };
     if (out) {
       this.#salvage = new Salvage(handle, out, format, signal);
-      this.results = writeResultsLive(this.#salvage, out, json, writer);
+      const stay = onCut('the results stay in Redis');
+      const onResultsCut = (error: OutputError) => {
+        // Nobody wants them there.
+        this.#rescued ||= error.isClosed;
+        stay(error);
+      };
+      this.results = writeResultsLive(this.#salvage, out, onResultsCut, writer);
     }
     if (joblog) {
       const ended = handle.results({ order: 'completion', failed: true, live: false, signal });
-      this.joblog = writeJoblogLive(ended, joblog, json);
+      const without = onCut('the run continues without a joblog');
+      this.joblog = writeResultsLive(ended, joblog, without, joblogWriter);
     }
   }
 

@@ -13,6 +13,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EDQUOT: 'the disk quota is used up',
   EFBIG: 'the file would be too large',
   EIO: 'the disk failed',
+  EPIPE: 'its reader has closed it',
   [OF_OTHERS]: 'it belongs to another user, in a folder that all may write into',
 };
 
