@@ -238,12 +238,13 @@ describe('several inputs', () => {
       ...['a', 'b:c', '\n'],
     ]);
     const one = await file('one', '1\n2\n3\n');
-    const batches = await payloads(commandLine, '--input', one, one, '--batch', '4');
+    const two = await file('two', '1\n2\n3\n');
+    const batches = await payloads(commandLine, '--input', one, two, '--batch', '4');
     expect(batches).toEqual([
       ['1', '2', '3', '1'],
       ['2', '3'],
     ]);
-    const lines = ['run', '--input', one, one, '--batch', '4', '--exec', 'wc -l', '--queue', queue];
+    const lines = ['run', '--input', one, two, '--batch', '4', '--exec', 'wc -l', '--queue', queue];
     const ended = await cli([...lines, '--out', '-', '--format', 'text'], { redis });
     expect(ended.stdout.split('\n').map(Number)).toEqual([4, 2, 0]);
   });

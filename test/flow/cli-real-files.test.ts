@@ -59,6 +59,69 @@ describe('a folder', () => {
   });
 });
 
+describe('a pattern', () => {
+  /** Payloads of `--split files`, without the folder, and what is said besides. */
+  async function filesOf({ run, folder }: CommandLine, ...inputs: string[]) {
+    const paths = inputs.map((input) => join(folder, input));
+    const ended = await run('submit', '--dry-run', '--split', 'files', '--input', ...paths);
+    expect(ended.code, ended.stderr).toBe(0);
+    const files = jsonLines<{ payload: string }>(ended.stdout).map(({ payload }) => payload);
+    const said = ended.stderr.split('\n').filter((line) => line.startsWith('skipped'));
+    const short = (text: string) => text.replaceAll(`${folder}/`, '');
+    return { files: files.map(short), said: said.map(short) };
+  }
+
+  test('is the files that match; a count says what else matches, but for folders with such files', async ({
+    commandLine,
+  }) => {
+    const { file, folder } = commandLine;
+    for (const name of ['a/sub', 'a/empty', 'b'])
+      await mkdir(join(folder, name), { recursive: true });
+    for (const name of ['a/x', 'a/sub/y', 'b/z']) await file(name, '1\n');
+    await symlink('x', join(folder, 'a/link'));
+    await symlink('nowhere', join(folder, 'a/broken'));
+    await symlink('../b', join(folder, 'a/to-b'));
+    spawnSync('mkfifo', [join(folder, 'a/pipe')]);
+    expect(await filesOf(commandLine, 'a/*')).toEqual({
+      files: ['a/link', 'a/x'],
+      said: [
+        'skipped in a/*: 2 folders, 1 link to a folder, 1 broken link, 1 pipe, socket or device',
+      ],
+    });
+    expect(await filesOf(commandLine, 'a/**')).toEqual({
+      files: ['a/link', 'a/sub/y', 'a/to-b/z', 'a/x'],
+      said: ['skipped in a/**: 1 folder, 1 broken link, 1 pipe, socket or device'],
+    });
+    const json = ['submit', '--dry-run', '--json', '--input', join(folder, 'a/*')];
+    expect((await commandLine.run(...json)).stderr).toBe('');
+    const none = await commandLine.run('submit', '--input', join(folder, 'a/b*'));
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('a/b*: 1 broken link\n')]);
+  });
+
+  test('and other inputs have each path once, and a count says how many are named again', async ({
+    commandLine,
+  }) => {
+    const { file, folder } = commandLine;
+    await mkdir(join(folder, 'a/sub/deep'), { recursive: true });
+    for (const name of ['a/x', 'a/y', 'a/sub/z', 'a/sub/deep/z']) await file(name, '1\n');
+    expect(await filesOf(commandLine, 'a/*', './a/../a/x', 'a/[xy]')).toEqual({
+      files: ['a/x', 'a/y'],
+      said: [
+        'skipped in a/*: 1 folder',
+        'skipped in a/x: 1 file that another --input names',
+        'skipped in a/[xy]: 2 files that another --input names',
+      ],
+    });
+    expect(await filesOf(commandLine, 'a', 'a/x', 'a/sub', 'a/sub/deep')).toEqual({
+      files: ['a/y', 'a/x', 'a/sub/z', 'a/sub/deep/z'],
+      said: [
+        'skipped in a: 3 files that another --input names',
+        'skipped in a/sub: 1 file that another --input names',
+      ],
+    });
+  });
+});
+
 /** A path below the folder, from bytes. */
 const bytesPath = (folder: string, name: string) =>
   Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, 'latin1')]);

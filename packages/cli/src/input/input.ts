@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { resolve, sep } from 'node:path';
 import { split } from '@piecework/producer/items';
 import {
   InvalidOptionError,
@@ -9,14 +9,13 @@ import {
   PieceworkError,
 } from '@piecework/protocol/contract';
 import { statIfAny, statOf } from '../terminal/file-stat.js';
-import { say } from '../terminal/print.js';
 import { quoted } from '../terminal/quoted.js';
 import { checkFormat, type InputBytes, openBytes } from './bytes.js';
 import type { Columns } from './columns.js';
 import { delimiterOf } from './delimiter.js';
 import type { InputValues } from './input-values.js';
 import { jsonOf, ndjsonOf } from './json-records.js';
-import { checkFit, isFolder, isPiped, pathsOf } from './paths.js';
+import { checkFit, isFolder, isPiped, namedPaths } from './paths.js';
 import {
   type BadRecord,
   type GoodRecord,
@@ -27,6 +26,7 @@ import {
   type Records,
 } from './records.js';
 import { rowsOf } from './rows.js';
+import { Skipped } from './skipped.js';
 
 /**
  * Opens the inputs of `--input`, which are read one after the other and split into items by `--split`. By default, a
@@ -44,7 +44,7 @@ export async function openInput(
     throw new InvalidOptionError('--input', undefined, allowed);
   }
   const { allowEmpty = false } = values;
-  const named = (await Promise.all(input.map((one) => pathsOf(one, allowEmpty)))).flat();
+  const named = await namedPaths(input, allowEmpty, values.json === true);
   const by = values.split ?? (named.length > 0 && named.every(isFolder) ? 'files' : 'lines');
   checkFit(named, by, values);
   if (by !== 'files') await checkFormats(named, command);
@@ -83,14 +83,6 @@ export class LeftOut {
     readonly record: BadRecord | { readonly number: number; readonly wrong: string; item: unknown },
   ) {}
 }
-
-/** Words for what is skipped in folders: one, and several. */
-const SKIPPED: Readonly<Record<split.SkippedFile, readonly [string, string]>> = {
-  hidden: ['hidden file or folder', 'hidden files and folders'],
-  'link to a folder': ['link to a folder', 'links to folders'],
-  'broken link': ['broken link', 'broken links'],
-  'no file': ['pipe, socket or device', 'pipes, sockets and devices'],
-};
 
 /** The JSON of a payload. */
 const jsonOfItem = (item: unknown) => (item instanceof JsonText ? item.text : JSON.stringify(item));
@@ -329,19 +321,20 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 
   /** The files below a folder. At its end it says how much was skipped. */
   async *#files(folder: string): AsyncGenerator<string> {
-    const skipped = new Map<split.SkippedFile, number>();
-    const onSkipped = (_: string, why: split.SkippedFile) =>
-      void skipped.set(why, (skipped.get(why) ?? 0) + 1);
+    const skipped = new Skipped();
+    const named = this.#named.map((path) => resolve(path));
+    // What another input names within this folder is an item of that one.
+    const others = named.filter((path) => path.startsWith(`${resolve(folder)}${sep}`));
+    const files = new Set(others);
     try {
-      yield* split.files(folder, { onSkipped });
+      for await (const file of split.files(folder, { onSkipped: (_, why) => skipped.add(why) }))
+        if (files.has(file) || others.some((path) => file.startsWith(`${path}${sep}`)))
+          skipped.add('named twice');
+        else yield file;
     } catch (error) {
       throw inputError(error, folder, folder);
     }
-    const counts = Object.entries(SKIPPED).flatMap(([why, [one, many]]) => {
-      const count = skipped.get(why as split.SkippedFile);
-      return count === undefined ? [] : [count === 1 ? `1 ${one}` : `${count} ${many}`];
-    });
-    if (counts.length > 0 && !this.#values.json) say(`skipped in ${folder}: ${counts.join(', ')}`);
+    if (!this.#values.json) skipped.say(folder);
   }
 
   /** With `--bad-rows`: why an item fits no payload, if its JSON is too long. Else the submission finds that. */
