@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
@@ -439,6 +439,32 @@ test('a folder of a run that is no longer there is not overwritten', async ({ co
   ]);
 });
 
+const FULL = /: no space left on the disk$/;
+
+test.for<[string, string[]]>([
+  ['cancelled', []],
+  ['stopped', ['--id', `${unique}-full-stopped`]],
+])(
+  'a disk that is full when a run is stopped leaves a manifest that says how it ended: %s',
+  { tags: 'processes' },
+  async ([status, flags], { commandLine }) => {
+    const { dir, start, standsStill } = await stopping(commandLine, 30, ...flags);
+    const { child, finished } = start();
+    await standsStill();
+    await symlink('/dev/full', join(dir, 'pending.txt.part'));
+    child.kill('SIGINT');
+    const { code, stderr } = await finished;
+    expect(code, stderr).toBe(130);
+    expect(await readManifest(dir)).toMatchObject({
+      ...{ status, error: expect.stringMatching(FULL), endedAt: expect.any(String) },
+    });
+    expect(await readdir(dir)).toEqual(['manifest.json']);
+    expect(stderr).toContain(`--out-dir ${dir} is not complete: `);
+    const again = flags.length > 0 ? 'to continue, give' : 'the rest is not kept; the same command';
+    expect(stderr).toContain(again);
+  },
+);
+
 test('a disk that is full leaves the request in Redis, and no half of a file', async ({
   commandLine,
 }) => {
@@ -460,8 +486,11 @@ test('a disk that is full leaves the request in Redis, and no half of a file', a
   expect(stderr).toContain(`--out-dir ${dir} is not complete: `);
   expect(stderr).toContain('no space left on the disk\n');
   expect(stderr).toContain(`piecework results ${unique}-full`);
-  expect(await readManifest(dir)).toMatchObject({ status: 'running' });
-  expect((await readdir(dir)).sort()).toEqual(['items.part', 'manifest.json']);
+  expect(await readManifest(dir)).toMatchObject({
+    status: 'failed',
+    error: expect.stringMatching(FULL),
+  });
+  expect(await readdir(dir)).toEqual(['manifest.json']);
   // With room, the same command completes it.
   expect((await run(...work, '--id', `${unique}-full`)).code).toBe(1);
   expect(await readManifest(dir)).toMatchObject({

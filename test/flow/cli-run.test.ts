@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,6 +12,7 @@ import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
 const unique = freshName('request');
+const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
 
 /*
@@ -186,6 +188,27 @@ describe('on a full disk', () => {
     const [, path = ''] = /^all results: (.+)$/m.exec(stderr) ?? [];
     expect(jsonLines(await readFile(path, 'utf8'))).toHaveLength(50);
     await rm(path);
+  });
+
+  test('standard output has whole results up to there, and the run says how many', async ({
+    commandLine: { file, folder, queue, redis },
+  }) => {
+    const input = await file('many.txt', lines(200));
+    const out = join(folder, 'out');
+    // 8 KiB; less than the results have.
+    const limited = `ulimit -f 8; exec "$@" > '${out}'`;
+    const args = ['run', '--input', input, '--handler', handler, '--queue', queue, '--out', '-'];
+    const ended = spawnSync('bash', ['-c', limited, 'bash', process.execPath, PROGRAM, ...args], {
+      ...{ encoding: 'utf8', env: { ...process.env, REDIS_URL: redis } },
+    });
+    expect(ended.status, ended.stderr).toBe(1);
+    const text = await readFile(out, 'utf8');
+    expect(text).toHaveLength(8_192);
+    const count = text.split('\n').length - 1;
+    expect(ended.stderr).toContain(
+      `standard output: the file would be too large; it has ${count} of 200 results\n`,
+    );
+    expect(ended.stderr).toContain('piecework results ');
   });
 
   test('submit and run --json say that their output was lost', async ({

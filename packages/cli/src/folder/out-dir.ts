@@ -142,14 +142,14 @@ export class OutDir {
       const pending = await files.pending.publish();
       const wrong = spool.wrong instanceof Error ? spool.wrong.message : undefined;
       const isCut = !spool.isWhole && wrong === undefined;
-      await this.#manifest({
+      // The manifest may need its room.
+      await spool.remove();
+      await this.#end({
         ...standing,
         inputRead: spool.isWhole,
         inputError: wrong,
         files: { succeeded, failed, errors, pending },
       });
-      await spool.close();
-      await spool.remove();
       const counts = {
         ...{ succeeded: lines.succeeded.total, failed: files.failed.total },
         pending: files.pending.total,
@@ -157,9 +157,13 @@ export class OutDir {
       return { kinds, failed, pending, counts, isCut };
     } catch (error) {
       await this.#removeParts();
+      await spool.remove().catch(() => {});
       const { code = '' } = error as NodeJS.ErrnoException;
-      if (error instanceof OutputError || !/^E[A-Z]+$/.test(code)) throw error;
-      throw new OutputError(this.name, 0, error as NodeJS.ErrnoException);
+      const isOurs = error instanceof OutputError || !/^E[A-Z]+$/.test(code);
+      const why = isOurs ? error : new OutputError(this.name, 0, error as NodeJS.ErrnoException);
+      // The run has ended, whether this fits or not.
+      await this.#end({ ...standing, error: (why as Error).message }).catch(() => {});
+      throw why;
     }
   }
 
@@ -179,12 +183,15 @@ export class OutDir {
     return new LineFile(this.name, `${kind}.ndjson`);
   }
 
+  #end(rest: Record<string, unknown>): Promise<void> {
+    return this.#manifest({ ...rest, endedAt: new Date().toISOString() });
+  }
+
   async #manifest(rest: Record<string, unknown>): Promise<void> {
     const path = join(this.name, MANIFEST);
     const startedAt = this.#startedAt.toISOString();
-    const endedAt = rest['files'] === undefined ? undefined : new Date().toISOString();
     const { id, ...about } = this.#about as About;
-    const text = JSON.stringify({ id, ...rest, startedAt, endedAt, ...about }, undefined, 2);
+    const text = JSON.stringify({ id, ...rest, startedAt, ...about }, undefined, 2);
     const output = await Output.open('--out-dir', path + PART);
     await output.line(text);
     await output.close();

@@ -101,6 +101,7 @@ export class Spool {
   }
 
   async remove(): Promise<void> {
+    await this.close();
     await rm(this.#path, { force: true });
   }
 }

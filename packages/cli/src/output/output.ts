@@ -1,9 +1,10 @@
-import { constants, existsSync } from 'node:fs';
+import { constants, existsSync, write } from 'node:fs';
 import { type FileHandle, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Writable } from 'node:stream';
+import { promisify } from 'node:util';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
+import { statOfStream } from '../terminal/file-stat.js';
 import { reasonOf } from '../terminal/system-reasons.js';
 import { openOurs } from './open-ours.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
@@ -13,6 +14,15 @@ const LINE_END = Buffer.from('\n');
 const BATCH = 65_536;
 /** or after this time, in ms. */
 const SOON_MS = 100;
+
+const STDOUT = 1;
+const writeTo = promisify(write);
+
+/** Whether standard output is a file or a device, and not a stream. */
+const isFileStream = () => {
+  const stat = process.stdout.isTTY ? undefined : statOfStream(STDOUT);
+  return stat !== undefined && !stat.isFIFO() && !stat.isSocket();
+};
 
 /** An open file could not be written any further. It ends with a whole line, where files can be truncated. */
 export class OutputError extends PieceworkError {
@@ -191,29 +201,35 @@ export class Output {
   async #put(lines: readonly (string | Buffer)[]): Promise<void> {
     if (lines.length === 0) return;
     await this.begin();
-    if (this.#file) await this.#write(this.#file, lines);
-    else await write(process.stdout, joined(lines)).catch((error) => this.#fail(error));
-  }
-
-  async #write(file: FileHandle, lines: readonly (string | Buffer)[]): Promise<void> {
     const bytes = joined(lines);
+    const file = this.#file;
     let at = 0;
     try {
-      if (this.#matches && (await this.#continuesWith(file, bytes)))
+      if (file && this.#matches && (await this.#continuesWith(file, bytes)))
         return this.#count(lines, bytes.length);
-      if (this.#matches) await file.truncate(this.#size);
+      if (this.#matches) await file?.truncate(this.#size);
       this.#matches = false;
-      while (at < bytes.length) {
-        const place = this.#regular ? this.#size + at : null;
-        at += (await file.write(bytes, at, null, place)).bytesWritten;
-      }
+      // It may take a part only.
+      while (at < bytes.length) at += await this.#write(bytes.subarray(at), this.#size + at);
     } catch (error) {
       // Keep only whole lines.
       this.#count(lines, at);
-      await file.truncate(this.#size).catch(() => {});
+      await file?.truncate(this.#size).catch(() => {});
       this.#fail(error as NodeJS.ErrnoException);
     }
     this.#count(lines, at);
+  }
+
+  /** @returns how many bytes were written */
+  async #write(bytes: Buffer, at: number): Promise<number> {
+    const place = this.#regular ? at : null;
+    if (this.#file) return (await this.#file.write(bytes, 0, null, place)).bytesWritten;
+    // The stream of Node loses what a file does not take.
+    if (isFileStream()) return (await writeTo(STDOUT, bytes, 0, bytes.length, null)).bytesWritten;
+    await new Promise<void>((resolve, reject) => {
+      process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+    return bytes.length;
   }
 
   /** Whether the file continues with these bytes. */
@@ -247,12 +263,6 @@ export class Output {
 
 function joined(lines: readonly (string | Buffer)[]): Buffer {
   return Buffer.concat(lines.map((line) => (typeof line === 'string' ? Buffer.from(line) : line)));
-}
-
-function write(stream: Writable, text: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write(text, (error) => (error ? reject(error) : resolve()));
-  });
 }
 
 /**

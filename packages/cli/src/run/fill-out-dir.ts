@@ -67,8 +67,8 @@ export async function fillOutDir(
 }
 
 /** After a stop that leaves nothing to continue: how to have something the next time. */
-export function againLines(values: RunValues): string[] {
-  if (values.outDir !== undefined || isNamed(values)) return [];
+export function againLines(values: RunValues, filled: Filled | undefined): string[] {
+  if (filled?.written || isNamed(values)) return [];
   const files = otherFiles(values);
   const replaced = files.length > 0 ? ` and replaces ${files.join(', ')}` : '';
   const at = values.redis !== undefined || process.env['REDIS_URL'] ? '' : ' --redis URL';

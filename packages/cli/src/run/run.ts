@@ -353,7 +353,7 @@ class Run {
     const ended = { written: filled?.written, cut: lost, outlives: this.#outlives };
     const left = await leave(handle, { ...ended, failed: counts.failed > 0 });
     this.#reported = true;
-    const again = stopped ? againLines(this.#values) : [];
+    const again = stopped ? againLines(this.#values, filled) : [];
     const end = { id: handle.id, outcome, isPart, tookMs, cut, kept: this.#kept, badRows, filled };
     reportRun({ ...end, notes, again, ...left }, this.#values.json);
     if (wrong !== undefined) throw wrong;
