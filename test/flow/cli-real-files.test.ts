@@ -436,6 +436,53 @@ describe('a file that is no text', () => {
   );
 });
 
+describe('UTF-16 without a byte order mark', () => {
+  const utf16 = (text: string, encoding: string) => {
+    const bytes = Buffer.from(text, 'utf16le');
+    return encoding === 'UTF-16LE' ? bytes : bytes.swap16();
+  };
+
+  test.for(['UTF-16LE', 'UTF-16BE'])(
+    'is refused by its NULs, with the command that reads it, wherever it stands: %s',
+    async (encoding, { commandLine: { file, redis, queue } }) => {
+      const good = await file('good', '1\n');
+      for (const text of ['a,b\r\n1,2\r\n', 'мир\nтруд\n', 'one line']) {
+        const input = await file('in.txt', utf16(text, encoding));
+        const iconv = `iconv -f ${encoding} -t UTF-8`;
+        const said = 'this is UTF-16 without a byte order mark';
+        for (const inputs of [[input], [good, input]])
+          await expect(itemsOf(inputs)).rejects.toThrow(
+            `${input}: ${said}: ${iconv} ${input} | piecework run --input - …`,
+          );
+        const packed = await file('in.gz', gzipSync(utf16(text, encoding)));
+        await expect(itemsOf([packed])).rejects.toThrow(
+          `gunzip -c ${packed} | ${iconv} | piecework`,
+        );
+        const script = `${iconv} "$1" | "$2" "$3" submit --dry-run --json --queue "$4" --input -`;
+        const read = spawnSync(
+          'sh',
+          ['-c', script, 'sh', input, process.execPath, PROGRAM, queue],
+          { encoding: 'utf8', env: { ...process.env, REDIS_URL: redis } },
+        );
+        expect(jsonLines(read.stdout).map(({ payload }) => payload)).toEqual(
+          text.split(/\r?\n/).filter(Boolean),
+        );
+      }
+    },
+  );
+
+  test('is not what has a NUL elsewhere, is split at NULs, or is read as bytes', async ({
+    commandLine: { file },
+  }) => {
+    const odd = await file('odd', 'a\0b\nc\0\n');
+    expect(await itemsOf([odd])).toEqual(['a\0b', 'c\0']);
+    expect(await itemsOf([await file('long', `${'x'.repeat(31)}\0`)])).toHaveLength(1);
+    const names = await file('names', 'a\0b\0');
+    expect(await itemsOf([names], { split: 'delimiter:\\0' })).toEqual(['a', 'b']);
+    expect(await itemsOf([names], { binary: true })).toHaveLength(1);
+  });
+});
+
 test('gzip is whole or refused, and a text with the name of one is text', async ({
   commandLine: { file },
 }) => {

@@ -115,6 +115,39 @@ describe('rows without a header', () => {
   });
 });
 
+describe('a first row that may be data', () => {
+  const said = 'is taken for the header; if it is data, give --csv-header NAMES or none\n';
+
+  test.for([
+    ['1,2,3,4', '1, 2, 3, …'],
+    ['-1.5e3,Anna', '-1.5e3, Anna'],
+    ['2026-01-31T10:00Z,x', '2026-01-31T10:00Z, x'],
+  ] as const)('is named, with the flag for it: %s', async ([row, shown], { commandLine }) => {
+    const { file, run } = commandLine;
+    const paths = [await file('in', `${row}\n${row}\n`), await file('more', `${row}\n${row}\n`)];
+    const submit = ['submit', '--dry-run', ...CSV, '--input', ...paths];
+    const { code, stderr } = await run(...submit);
+    expect(code).toBe(0);
+    expect(stderr.split('\n').filter((line) => line.includes('taken for'))).toEqual([
+      `${paths[0]}: the first row (${shown}) ${said.trimEnd()}`,
+    ]);
+    for (const flags of [['--csv-header', 'none'], ['--json']])
+      expect((await run(...submit, ...flags)).stderr).not.toContain('taken for');
+  });
+
+  test('is also named where it cannot be a header', async ({ commandLine: { file, run } }) => {
+    const input = await file('in', '1,1\n2,2\n');
+    const { code, stderr } = await run('submit', '--dry-run', ...CSV, '--input', input);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`has "1" twice; the first row`)]);
+  });
+
+  test('is not one that begins with a word', async ({ commandLine: { file, run } }) => {
+    const input = await file('in', 'region,2024,2025\n1,2,3\n');
+    const { stderr } = await run('submit', '--dry-run', ...CSV, '--input', input);
+    expect(stderr).not.toContain('taken for');
+  });
+});
+
 describe('columns without a name', () => {
   test('are left out while they are empty, also where a row ends before them', async ({
     commandLine,

@@ -5,6 +5,7 @@ import { open, stat } from 'node:fs/promises';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol/contract';
+import { quoted } from '../terminal/quoted.js';
 import { FORMAT_BYTES, isOther, mayBeOther, refuseOther } from './other-formats.js';
 
 /**
@@ -34,12 +35,14 @@ export interface InputBytes {
 
 /**
  * @param path '-' is standard input
+ * @param isText whether a NUL in it is a mistake
  * @param command of piecework, for the advice in errors
  * @throws PayloadError when it is of a format that cannot be read
  */
 export async function openBytes(
   path: string,
   binary: boolean,
+  isText: boolean,
   command: string,
 ): Promise<InputBytes> {
   const size = path === '-' ? 0 : await sizeOf(path);
@@ -51,6 +54,7 @@ export async function openBytes(
     const unpack = unpackOf(outer.head);
     const bytes = unpack === undefined ? outer : await peeked(await unpacked(unpack, outer.stream));
     if (unpack !== undefined) refuseOther(bytes.head, path, command, unpack);
+    if (isText) refuseUnmarked(bytes.head, path, command, unpack);
     return { stream: binary ? bytes.stream : textOf(bytes), unpack, close };
   } catch (error) {
     close();
@@ -62,24 +66,72 @@ export async function openBytes(
  * Refuses a file that is of a format that cannot be read, before it is its turn.
  * @throws PayloadError · errors of the file system
  */
-export async function checkFormat(path: string, command: string): Promise<void> {
+export async function checkFormat(path: string, isText: boolean, command: string): Promise<void> {
   const file = await open(path);
   try {
     const head = Buffer.alloc(FORMAT_BYTES);
     const { bytesRead } = await file.read(head, 0, FORMAT_BYTES, 0);
     refuseOther(head.subarray(0, bytesRead), path, command);
+    if (isText) refuseUnmarked(head.subarray(0, bytesRead), path, command);
   } finally {
     await file.close();
   }
 }
+
+const hasMark = (head: Buffer) => [UTF8, UTF16LE, UTF16BE].some((mark) => head.indexOf(mark) === 0);
 
 /**
  * Whether an input that begins with these bytes is refused, or is not read as they are.
  * @param binary as of `openBytes`
  */
 export function isMisread(head: Buffer, binary: boolean): boolean {
-  const hasMark = [UTF8, UTF16LE, UTF16BE].some((mark) => head.indexOf(mark) === 0);
-  return unpackOf(head) !== undefined || isOther(head) || (hasMark && !binary);
+  if (unpackOf(head) !== undefined || isOther(head)) return true;
+  return !binary && (hasMark(head) || unmarkedUtf16(head) !== undefined);
+}
+
+/** The command that reads an input of this encoding. */
+export function convertedBy(
+  encoding: string,
+  path: string,
+  command: string,
+  unpack: string | undefined,
+): string {
+  const file = path === '-' ? '' : ` ${quoted(path)}`;
+  const iconv = `iconv -f ${encoding} -t UTF-8`;
+  const convert = unpack === undefined ? `${iconv}${file}` : `${unpack}${file} | ${iconv}`;
+  return `${convert} | piecework ${command} --input - …`;
+}
+
+/** @throws PayloadError when it is UTF-16 without a mark: its lines would have NULs between their letters */
+function refuseUnmarked(head: Buffer, path: string, command: string, unpack?: string): void {
+  const encoding = unmarkedUtf16(head);
+  if (encoding === undefined) return;
+  const pipe = convertedBy(encoding, path, command, unpack);
+  throw new PayloadError(`this is UTF-16 without a byte order mark: ${pipe}`);
+}
+
+/** How many first bytes are searched for NULs. */
+const UTF16_BYTES = 4_096;
+
+/**
+ * Of UTF-16, by its NULs: each line end has one at its side. Where there is no line end, NULs are at one side of
+ * characters only, and so at most of them.
+ */
+function unmarkedUtf16(bytes: Buffer): 'UTF-16LE' | 'UTF-16BE' | undefined {
+  if (hasMark(bytes)) return undefined;
+  const head = bytes.subarray(0, UTF16_BYTES);
+  const places = (byte: number) => [...head.keys()].filter((i) => head[i] === byte);
+  const [zeros, ends] = [places(0), places(0x0a)];
+  // The parity of the places of NULs, and where they are from the other half of a character.
+  for (const [encoding, parity, side] of [
+    ['UTF-16LE', 1, 1],
+    ['UTF-16BE', 0, -1],
+  ] as const) {
+    const beside = (i: number) => i % 2 !== parity && (head[i + side] ?? 0) === 0;
+    const only = zeros.every((i) => i % 2 === parity) && zeros.length * 4 >= head.length;
+    if (zeros.length > 0 && (ends.length > 0 ? ends.every(beside) : only)) return encoding;
+  }
+  return undefined;
 }
 
 /** The command that decompresses bytes that begin so; undefined: they are not compressed. */

@@ -25,6 +25,20 @@ export function unnamed(count: number): Columns {
   };
 }
 
+/** A number, a date or a time. */
+const VALUE = /^[+-]?[.,]?\d[\d.,:/ +-]*(?:e[+-]?\d+|[TZ][\d.:+Z-]*)?%?$/i;
+/** How many names a message repeats, each so long at most. */
+const [SHOWN_NAMES, SHOWN_LENGTH] = [3, 40];
+
+/** Why names that the first row has given seem to be data, and what to do then; undefined: they do not. */
+export function dataInHeader(names: readonly string[]): string | undefined {
+  // Headers such as `region,2024,2025` begin with a word.
+  if (!VALUE.test(names[0] ?? '')) return undefined;
+  const shown = names.slice(0, SHOWN_NAMES).map((name) => name.slice(0, SHOWN_LENGTH));
+  const more = names.length > shown.length ? ', …' : '';
+  return `the first row (${shown.join(', ')}${more}) is taken for the header; if it is data, give --csv-header NAMES or none`;
+}
+
 /**
  * Rows with names. Columns without a name, as spreadsheets write them behind the last one, are left out while they are
  * empty, and need not be there.
@@ -38,7 +52,11 @@ export function named(names: readonly string[], by: string, place?: string): Col
   if (used.length === 0) throw new PayloadError(`${at} has no names`);
   // One of them would be lost.
   const twice = used.find((name, i) => used.indexOf(name) !== i);
-  if (twice !== undefined) throw new PayloadError(`${at} has ${JSON.stringify(twice)} twice`);
+  if (twice !== undefined) {
+    const hint = place === undefined ? undefined : dataInHeader(used);
+    const more = hint === undefined ? '' : `; ${hint}`;
+    throw new PayloadError(`${at} has ${JSON.stringify(twice)} twice${more}`);
+  }
   const least = names.findLastIndex((name) => name !== '') + 1;
   const left = names.length - used.length;
   const columns = used.length === 1 ? '1 column' : `${used.length} columns`;

@@ -9,9 +9,9 @@ import {
   PieceworkError,
 } from '@piecework/protocol/contract';
 import { statIfAny, statOf } from '../terminal/file-stat.js';
-import { quoted } from '../terminal/quoted.js';
-import { checkFormat, type InputBytes, openBytes } from './bytes.js';
-import type { Columns } from './columns.js';
+import { say } from '../terminal/print.js';
+import { checkFormat, convertedBy, type InputBytes, openBytes } from './bytes.js';
+import { type Columns, dataInHeader } from './columns.js';
 import { delimiterOf } from './delimiter.js';
 import type { InputValues } from './input-values.js';
 import { jsonOf, ndjsonOf } from './json-records.js';
@@ -47,7 +47,7 @@ export async function openInput(
   const named = await namedPaths(input, allowEmpty, values.json === true);
   const by = values.split ?? (named.length > 0 && named.every(isFolder) ? 'files' : 'lines');
   checkFit(named, by, values);
-  if (by !== 'files') await checkFormats(named, command);
+  if (by !== 'files') await checkFormats(named, isTextOf(by, values.binary), command);
   const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
   const batch = chunk === undefined ? values.batch : Number(chunk);
   const items = new Input(named, by, values, batch, command);
@@ -56,10 +56,18 @@ export async function openInput(
   return items;
 }
 
-async function checkFormats(named: readonly string[], command: string): Promise<void> {
+/** Whether a NUL in an input is a mistake. */
+const isTextOf = (by: string, binary: boolean) =>
+  !binary && !(by.startsWith('delimiter:') && delimiterOf(by.slice(10)).includes('\0'));
+
+async function checkFormats(
+  named: readonly string[],
+  isText: boolean,
+  command: string,
+): Promise<void> {
   for (const path of named) {
     if (path === '-' || !statOf(path).isFile()) continue;
-    await checkFormat(path, command).catch((error: unknown) => {
+    await checkFormat(path, isText, command).catch((error: unknown) => {
       throw inputError(error, path, path);
     });
   }
@@ -189,6 +197,9 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#delimiter = delimiter;
     this.#rows = `fields are separated by ${by}; ${shown}`;
     if (!header) return;
+    const isOwn = this.#values.csvHeader === undefined;
+    const hint = isOwn && this.#columns === undefined ? dataInHeader(header) : undefined;
+    if (hint !== undefined && !this.#values.json) say(`${this.#where}: ${hint}`);
     const absent = this.#required.find((name) => !header.includes(name));
     if (absent !== undefined)
       throw new PayloadError(`the header has no ${JSON.stringify(absent)}, which --exec uses`);
@@ -295,7 +306,8 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         continue;
       }
       try {
-        this.#bytes = await openBytes(path, this.#values.binary, this.#command);
+        const { binary } = this.#values;
+        this.#bytes = await openBytes(path, binary, isTextOf(this.#by, binary), this.#command);
         const { stream } = this.#bytes;
         for await (const record of recordsOf(stream)) {
           const where = record.where ?? `${unit} ${record.number}`;
@@ -347,13 +359,9 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 
   /** Adds the command that converts an input that is not UTF-8. */
   #conversion({ message }: PayloadError, path: string): PayloadError {
-    const unpack = this.#bytes?.unpack;
-    const file = path === '-' ? '' : ` ${quoted(path)}`;
-    const iconv = 'iconv -f WINDOWS-1252 -t UTF-8';
-    const convert = unpack === undefined ? `${iconv}${file}` : `${unpack}${file} | ${iconv}`;
     const isText = this.#by === 'lines' || this.#by.startsWith('delimiter:');
     const bytes = isText ? '; --binary passes the bytes unchanged' : '';
-    const pipe = `${convert} | piecework ${this.#command} --input - …`;
+    const pipe = convertedBy('WINDOWS-1252', path, this.#command, this.#bytes?.unpack);
     return new PayloadError(
       `${message}: if it is Windows-1252 or Latin-1, this reads it: ${pipe}${bytes}`,
     );
