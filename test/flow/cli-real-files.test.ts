@@ -483,6 +483,37 @@ describe('UTF-16 without a byte order mark', () => {
   });
 });
 
+describe('gzip that is broken in its middle', () => {
+  const packed = gzipSync(Array.from({ length: 30_000 }, (_, i) => `${i}\n`).join(''));
+  const cut = packed.subarray(0, packed.length / 2);
+
+  test('is named; all that was read before it is run, also with --batch', async ({
+    commandLine: { file, run },
+  }) => {
+    const [good, bad] = [await file('good', 'x\n'), await file('bad.gz', cut)];
+    for (const batch of [[], ['--batch', '1000']]) {
+      const args = ['run', '--input', good, bad, '--handler', await file('h.mjs', ECHO), ...batch];
+      const { code, stdout, stderr } = await run(...args, '--out', '-');
+      expect(code).toBe(1);
+      const said =
+        /bad\.gz: broken gzip data after line (\d+) \(.*\); what was read before that is run/;
+      const [, lines] = said.exec(stderr) ?? [];
+      const ran = jsonLines<{ value: unknown }>(stdout).flatMap(({ value }) => value);
+      expect(ran).toHaveLength(1 + Number(lines));
+      expect(stderr).toMatch(/\npiecework: .*bad\.gz: broken gzip data after line \d+ \(.*\)\n$/);
+    }
+  });
+
+  test('is suspected where a line is wrong', async ({ commandLine: { file } }) => {
+    const input = await file('a.gz', gzipSync(bytes('1\n\xff\n')));
+    await expect(itemsOf([input])).rejects.toThrow(
+      `; gzip -t ${input} says whether the compressed data is broken`,
+    );
+  });
+});
+
+const ECHO = 'export default (payload) => payload;';
+
 test('gzip is whole or refused, and a text with the name of one is text', async ({
   commandLine: { file },
 }) => {

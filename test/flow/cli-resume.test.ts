@@ -345,6 +345,12 @@ test('--resume begins no new run, and a file that is not empty is not overwritte
   const resumed = await run(...work, '--resume');
   expect(resumed.code).toBe(1);
   expect(resumed.stderr).toContain(`nothing to continue: no request ${id} is known`);
+  expect(resumed.stderr).toContain('; without --resume the run begins from the start');
+  const retried = await run(...work, '--retry-failed');
+  expect([retried.code, retried.stderr]).toEqual([
+    1,
+    expect.stringContaining('; without --retry-failed the run begins from the start'),
+  ]);
   for (const flag of ['--out', '--joblog']) {
     const begun = await run(...work, flag, out);
     expect(begun.code).toBe(2);

@@ -190,6 +190,22 @@ describe('on a full disk', () => {
     await rm(path);
   });
 
+  test('a joblog is named as such, with the lines that it has', async ({
+    commandLine: { file, run },
+  }) => {
+    const input = await file('many.txt', lines(5));
+    const args = ['run', '--input', input, '--handler', handler, '--joblog', '/dev/full'];
+    const { code, stderr } = await run(...args);
+    expect(code).toBe(1);
+    expect(stderr).toContain('no space left on the disk; the run continues without a joblog\n');
+    expect(stderr).toContain(
+      '\n--joblog /dev/full: no space left on the disk; it has 0 of 5 lines\n',
+    );
+    expect(last((await run(...args, '--json')).stdout)).toMatchObject({
+      joblogError: '/dev/full: no space left on the disk',
+    });
+  });
+
   test('standard output has whole results up to there, and the run says how many', async ({
     commandLine: { file, folder, queue, redis },
   }) => {

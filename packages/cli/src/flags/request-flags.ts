@@ -3,6 +3,7 @@ import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/p
 import { InvalidOptionError, option } from '@piecework/protocol/contract';
 import { delimiterOf, separatesFields } from '../input/delimiter.js';
 import { isPattern } from '../input/pattern.js';
+import { isHidden } from '../terminal/file-stat.js';
 import { TIME_FORMS } from '../terminal/time-of.js';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';
@@ -11,7 +12,9 @@ import { optionsOf } from './read-flags.js';
 const isSearched = (input: string) => isPattern(input) || input.includes('\ufffd');
 
 function isInput(value: unknown): boolean {
-  return isText(value) && (value === '-' || existsSync(String(value)) || isSearched(String(value)));
+  if (!isText(value)) return false;
+  const input = String(value);
+  return input === '-' || existsSync(input) || isHidden(input) || isSearched(input);
 }
 
 const isHeader = (value: unknown) =>

@@ -2,12 +2,15 @@ import { resolve } from 'node:path';
 import { option } from '@piecework/protocol/contract';
 import { workerOptions } from '@piecework/worker/options';
 import { isFieldName } from '../exec/field-name.js';
-import { statIfAny } from '../terminal/file-stat.js';
+import { isHidden, statIfAny } from '../terminal/file-stat.js';
 import { custom, type Flag, flag, isText } from './flag.js';
 import { logFlags } from './server-flags.js';
 
 function isFile(value: unknown): boolean {
-  return isText(value) && statIfAny(resolve(String(value)))?.isFile() === true;
+  if (!isText(value)) return false;
+  const path = resolve(String(value));
+  // The command says which folder may not be searched.
+  return statIfAny(path)?.isFile() === true || isHidden(path);
 }
 
 /** A number of processes. */

@@ -10,6 +10,7 @@ import {
 } from '@piecework/protocol/contract';
 import { statIfAny, statOf } from '../terminal/file-stat.js';
 import { say } from '../terminal/print.js';
+import { quoted } from '../terminal/quoted.js';
 import { checkFormat, convertedBy, type InputBytes, openBytes } from './bytes.js';
 import { type Columns, dataInHeader } from './columns.js';
 import { delimiterOf } from './delimiter.js';
@@ -92,7 +93,6 @@ export class LeftOut {
   ) {}
 }
 
-/** The JSON of a payload. */
 const jsonOfItem = (item: unknown) => (item instanceof JsonText ? item.text : JSON.stringify(item));
 
 export class Input implements AsyncIterable<unknown>, Disposable {
@@ -197,8 +197,8 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#delimiter = delimiter;
     this.#rows = `fields are separated by ${by}; ${shown}`;
     if (!header) return;
-    const isOwn = this.#values.csvHeader === undefined;
-    const hint = isOwn && this.#columns === undefined ? dataInHeader(header) : undefined;
+    const isFirst = this.#values.csvHeader === undefined && this.#columns === undefined;
+    const hint = isFirst ? dataInHeader(header) : undefined;
     if (hint !== undefined && !this.#values.json) say(`${this.#where}: ${hint}`);
     const absent = this.#required.find((name) => !header.includes(name));
     if (absent !== undefined)
@@ -212,7 +212,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         for (;;) {
           const next = this.#first ?? (await this.#items.next());
           this.#first = undefined;
-          if (next.done) this.#whole = !this.#closed;
+          this.#whole ||= next.done === true && !this.#closed;
           if (!(next.value instanceof LeftOut)) return next;
           await this.#leaveOut(next.value);
         }
@@ -253,7 +253,14 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       length = 0;
       return whole;
     };
-    for await (const item of this.#each()) {
+    const each = this.#each();
+    for (;;) {
+      const next = await each.next().catch((error: unknown) => ({ done: true, error }) as const);
+      // What was read before an error is run.
+      if (next.done && batch.length > 0) yield take();
+      if ('error' in next) throw next.error;
+      if (next.done) return;
+      const item = next.value;
       if (item instanceof LeftOut) {
         yield item;
         continue;
@@ -268,7 +275,6 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       }
       if (batch.length === size) yield take();
     }
-    if (batch.length > 0) yield take();
   }
 
   /** How an input is split into records; undefined: its name is the item. */
@@ -306,6 +312,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
         continue;
       }
       try {
+        this.#bytes = undefined;
         const { binary } = this.#values;
         this.#bytes = await openBytes(path, binary, isTextOf(this.#by, binary), this.#command);
         const { stream } = this.#bytes;
@@ -324,7 +331,8 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       } catch (error) {
         if (this.#closed) return;
         const isOther = error instanceof PayloadError && error.message.endsWith(NOT_UTF8);
-        throw inputError(isOther ? this.#conversion(error, path) : error, name, this.#where);
+        const said = isOther ? this.#conversion(error, path) : error;
+        throw inputError(this.#withTest(said, path), name, this.#where);
       } finally {
         this.#bytes?.close();
       }
@@ -355,6 +363,16 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     const bytes = Buffer.byteLength(jsonOfItem(item));
     if (bytes <= this.#maxPayloadBytes) return undefined;
     return `has ${bytes} bytes as JSON; allowed: ${this.#maxPayloadBytes} (${MORE})`;
+  }
+
+  /** Broken compressed data may look like a wrong record before it is known to be broken. */
+  #withTest(error: unknown, path: string): unknown {
+    const unpack = this.#bytes?.unpack;
+    const isRecord = error instanceof PayloadError && !error.message.startsWith('broken ');
+    if (!isRecord || unpack === undefined || path === '-') return error;
+    const test = `${unpack === 'gunzip -c' ? 'gzip -t' : 'zstd -t'} ${quoted(path)}`;
+    const hint = `${error.message}; ${test} says whether the compressed data is broken`;
+    return new PayloadError(hint, error.cause);
   }
 
   /** Adds the command that converts an input that is not UTF-8. */

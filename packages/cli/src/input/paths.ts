@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { InvalidOptionError } from '@piecework/protocol/contract';
-import { statOf, statOfStream } from '../terminal/file-stat.js';
+import { isHidden, statOf, statOfStream } from '../terminal/file-stat.js';
 import { checkApart } from './apart.js';
 import type { InputValues } from './input-values.js';
 import { isPattern } from './pattern.js';
@@ -49,6 +49,7 @@ export async function namedPaths(
 async function pathsOf(input: string, allowEmpty: boolean, skipped: Skipped): Promise<string[]> {
   // The name of a file may look like a pattern.
   if (input === '-' || existsSync(input)) return [input];
+  if (isHidden(input)) throw unreadable(input, dirname(resolve(input)));
   if (input.includes(NOT_DECODED)) throw notUtf8Name(input);
   const found = await matching(input);
   const altered = found.find(isAltered);

@@ -102,7 +102,7 @@ async function openEarlier(
     );
   if (!absent) return pw.open(options).catch((error) => differs(error, id));
   if (resume) {
-    const message = `nothing to continue: ${absent.message}; without --resume the run begins from the start`;
+    const message = `nothing to continue: ${absent.message}; without ${resume} the run begins from the start`;
     throw new PieceworkError(message, { code: absent.code });
   }
   await expectNew(files, absent.message);

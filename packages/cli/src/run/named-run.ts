@@ -13,14 +13,25 @@ export interface Named {
   readonly id: string;
   readonly redis: string;
   readonly queue: string;
-  /** `--resume`: fail unless there is a run to continue. */
-  readonly resume: boolean;
+  /** The flag that makes it fail unless there is a run to continue. */
+  readonly resume: ResumeFlag | undefined;
 }
 
+type ResumeFlag = '--resume' | '--retry-failed';
+
+/** `--retry-failed` implies `--resume`. */
+export const resumeFlag = ({
+  resume,
+  retryFailed,
+}: Pick<AgainValues, 'resume' | 'retryFailed'>): ResumeFlag | undefined => {
+  if (resume) return '--resume';
+  return retryFailed ? '--retry-failed' : undefined;
+};
+
 /** @throws InvalidOptionError when the flags name no run that could be continued */
-export function checkAgain({ id, redis, resume, retryFailed }: AgainValues): void {
-  if (!resume && !retryFailed) return;
-  const flag = resume ? '--resume' : '--retry-failed';
+export function checkAgain({ id, redis, ...values }: AgainValues): void {
+  const flag = resumeFlag(values);
+  if (flag === undefined) return;
   if (id === undefined) throw new InvalidOptionError(flag, true, 'together with --id');
   if (redis === undefined && !process.env['REDIS_URL']) {
     const allowed = 'together with --redis or REDIS_URL, as a Redis of its own ends with each run';

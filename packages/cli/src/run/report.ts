@@ -17,6 +17,8 @@ export interface RunEnd extends Left {
   readonly tookMs: number;
   /** Why `--out` does not have all results. */
   readonly cut: OutputError | undefined;
+  /** Why `--joblog` does not have all lines. */
+  readonly logCut: OutputError | undefined;
   readonly filled: Filled | undefined;
   /** The records that were left out. */
   readonly badRows: BadRows | undefined;
@@ -27,6 +29,8 @@ export interface RunEnd extends Left {
   /** What stays in Redis; undefined: the request was dropped. */
   readonly kept: Kept | undefined;
 }
+
+export const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
 /** How many kinds of failures are shown. */
 const SHOWN = 5;
@@ -79,6 +83,7 @@ function jsonOf(end: RunEnd) {
       failuresFile,
       resultsFile,
       outError: cut?.message,
+      joblogError: end.logCut?.message,
       note: notes.length > 0 ? notes.join('; ') : undefined,
       kept: kept !== undefined,
     },
@@ -88,7 +93,7 @@ function jsonOf(end: RunEnd) {
 }
 
 function linesOf(end: RunEnd): string[] {
-  const { kinds, failuresFile, cut, resultsFile, notes, again, kept, badRows } = end;
+  const { kinds, failuresFile, cut, logCut, resultsFile, notes, again, kept, badRows } = end;
   const columns = process.stderr.columns || COLUMNS;
   const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
   const others = kinds.slice(SHOWN);
@@ -100,6 +105,10 @@ function linesOf(end: RunEnd): string[] {
   if (cut?.isClosed) lines.push(`${cut.message} before it had all of ${results(end)} results`);
   else if (cut)
     lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
+  if (logCut)
+    lines.push(
+      `--joblog ${logCut.message}; it has ${number(logCut.written)} of ${results(end)} lines`,
+    );
   if (resultsFile) lines.push(`all results: ${resultsFile}`);
   else if (((cut && !cut.isClosed) || end.filled?.cut) && !kept)
     lines.push('no other folder had room for the results: they are lost');

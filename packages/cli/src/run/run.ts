@@ -30,9 +30,9 @@ import {
   stoppedAt,
 } from './fill-out-dir.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
-import { isNamed, type Named } from './named-run.js';
+import { isNamed, type Named, resumeFlag } from './named-run.js';
 import { openRequest } from './open-request.js';
-import { reportRun, reportStopped } from './report.js';
+import { DISCARDED, reportRun, reportStopped } from './report.js';
 import { endedWithRedis, type RunRedis, redisOf } from './run-redis.js';
 import type { Slots } from './slots.js';
 import { sourceOf } from './source.js';
@@ -41,8 +41,6 @@ import { Writing } from './writing.js';
 
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
-
-const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
 export interface RunParts {
   readonly items: Input;
@@ -100,15 +98,14 @@ class Run {
   #lost: unknown;
 
   constructor({ items, values, files, unused }: RunParts, redis: RunRedis, startedMs: number) {
-    const { queue, shards, unavailableMs, id = '', resume, retryFailed } = values;
+    const { queue, shards, unavailableMs, id = '' } = values;
     this.#items = items;
     this.#values = values;
     this.#files = files;
     this.#unused = unused;
     this.#redis = redis;
     this.#startedMs = startedMs;
-    if (isNamed(values))
-      this.#named = { id, queue, redis: redis.url, resume: resume || retryFailed };
+    if (isNamed(values)) this.#named = { id, queue, redis: redis.url, resume: resumeFlag(values) };
     // A named run always measures it: a later run may ask for a joblog.
     const timing = values.timing || values.joblog !== undefined || isNamed(values);
     this.#asked = requestOf({ ...values, timing });
@@ -354,7 +351,17 @@ class Run {
     const left = await leave(handle, { ...ended, failed: counts.failed > 0 });
     this.#reported = true;
     const again = stopped ? againLines(this.#values, filled) : [];
-    const end = { id: handle.id, outcome, isPart, tookMs, cut, kept: this.#kept, badRows, filled };
+    const end = {
+      id: handle.id,
+      outcome,
+      isPart,
+      tookMs,
+      cut,
+      logCut,
+      kept: this.#kept,
+      badRows,
+      filled,
+    };
     reportRun({ ...end, notes, again, ...left }, this.#values.json);
     if (wrong !== undefined) throw wrong;
     if (status === 'cancelled' && this.#stoppedBy) return codeOf(this.#stoppedBy);

@@ -16,6 +16,16 @@ export const statIfAny = (path: string): BigIntStats | undefined => ifAny(() => 
 export const statOfStream = (stream: 0 | 1): BigIntStats | undefined =>
   ifAny(() => fstatSync(stream, { bigint: true }));
 
+/** Whether a folder above the path may not be searched, so that nobody can say whether it is there. */
+export function isHidden(path: string): boolean {
+  try {
+    statOf(path);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES';
+  }
+}
+
 function ifAny(stat: () => BigIntStats): BigIntStats | undefined {
   try {
     return stat();

@@ -1,6 +1,8 @@
+import { dirname, resolve } from 'node:path';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { ExecInput } from '../exec/command.js';
 import type { ExecOutput } from '../exec/program-per-item.js';
+import { isHidden } from '../terminal/file-stat.js';
 
 /** Values of the flags that say what a worker does with a sub-request. */
 export interface WorkValues {
@@ -20,6 +22,10 @@ export async function checkWork(values: WorkValues): Promise<void> {
   const { handler, exec, execFields, execInput, execOutput, execStderr, persistent } = values;
   if (handler === undefined && exec === undefined) {
     throw new InvalidOptionError('--handler', undefined, 'a file that exists, or --exec instead');
+  }
+  if (handler !== undefined && isHidden(resolve(handler))) {
+    const allowed = `a file that may be read (permission denied: ${dirname(resolve(handler))})`;
+    throw new InvalidOptionError('--handler', handler, allowed);
   }
   if (handler !== undefined && exec !== undefined) {
     throw new InvalidOptionError('--exec', exec, 'without --handler');
