@@ -341,16 +341,19 @@ test('a connection without or with a wrong password learns that dev prints the U
   }
 });
 
-test(
+test.skipIf(!isRoot)(
   'a folder that may not be searched is named, and what is in it is not called missing',
-  whyNot,
+  { meta: whyNot },
   async () => {
     await writeFile(join(folder, 'in'), '1\n');
     await chmod(folder, 0o700);
     const program = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
     const said = async (...flags: string[]) => {
       const child = spawn(process.execPath, [program, 'run', '--dry-run', ...flags], {
-        ...{ uid: NOBODY, gid: NOBODY, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] },
+        uid: NOBODY,
+        gid: NOBODY,
+        cwd: '/',
+        stdio: ['ignore', 'ignore', 'pipe'],
       });
       const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')]);
       return [child.exitCode, stderr];
