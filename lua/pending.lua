@@ -45,6 +45,10 @@ if isCompact(request) then
 end
 local generation = redis.call('HGET', request, 'generation')
 local pending = generation and redis.pcall('XPENDING', work, 'workers')
+if pending and pending.err and not pending.err:find('^NOGROUP') then
+  -- The user or the server lacks the command: throws with the line, from which the caller knows the command.
+  redis.call('XPENDING', work, 'workers')
+end
 if not pending or pending.err then
   return { 'gone' }
 end

@@ -97,14 +97,6 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
       return wire.travel({ ...step, tags, send }, client);
     },
   })) as unknown as Redis['pipeline'];
-  client.multi = ((commands: unknown[][]) => ({
-    exec: () => {
-      const name = commands.map(([verb]) => verb).join('+');
-      const send = async () => wire.shared.multi(commands.map((one) => renamed(actor, one))).exec();
-      const step = { actor, name, kind: 'call', readsOnly: false } as const;
-      return wire.travel({ ...step, tags: tagsOf(commands.flat()), send }, client);
-    },
-  })) as unknown as Redis['multi'];
   client.connect = async () => {
     const step = { actor, name: 'connect', kind: 'connect', tags: [], readsOnly: true } as const;
     await wire.travel({ ...step, send: async () => undefined }, client);

@@ -76,7 +76,7 @@ export { Cluster, Redis } from './redis/ioredis.js';
 export { sendGathered } from './redis/ioredis-internals/gathered-writes.js';
 export type { RedisInput } from './redis/open-client.js';
 export * from './redis/patience.js';
-export { isOtherType, redisError } from './redis/redis-error.js';
+export { isOtherType, lacksStream, redisError } from './redis/redis-error.js';
 export { isRedisUrl, sentinelsOf } from './redis/redis-url.js';
 export { NoSentinel } from './redis/sentinel-error.js';
 export { keepsWork, type MemoryUse, TIGHT_MEMORY } from './redis/server-info.js';

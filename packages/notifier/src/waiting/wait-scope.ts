@@ -53,9 +53,14 @@ export class WaitScope implements Disposable {
 
   async #timeOut(what: string, timeoutMs: number): Promise<void> {
     const hindered = this.hindered();
-    const unknown = () => undefined;
-    const why = hindered ? undefined : await within(WHY_MS, this.why().catch(unknown), unknown);
-    this.end(new TimeoutError(what, timeoutMs, hindered, why));
+    if (hindered) return this.end(new TimeoutError(what, timeoutMs, hindered));
+    const reading = this.why().then(
+      (why) => ({ why, cause: undefined }),
+      (cause: unknown) => ({ why: undefined, cause }),
+    );
+    const unknown = () => ({ why: undefined, cause: undefined });
+    const { why, cause } = await within(WHY_MS, reading, unknown);
+    this.end(new TimeoutError(what, timeoutMs, cause, why));
   }
 
   /** Aborts when the scope ends, for whatever reason. */

@@ -79,7 +79,7 @@ export const isClient = (input: object): input is IoredisClient =>
   'duplicate' in input && typeof input.duplicate === 'function';
 
 /** What we call of every client, and of a cluster's as well, by the names of ioredis. */
-const CALLED = ['sendCommand', 'pipeline', 'multi', 'connect', 'disconnect', 'on', 'off', 'once'];
+const CALLED = ['sendCommand', 'pipeline', 'connect', 'disconnect', 'on', 'off', 'once'];
 const CALLED_OF_CLUSTERS = ['nodes', 'refreshSlotsCache'];
 
 /** The members of ioredis that a client lacks; of older versions, of a wrapper that passes on only some. */

@@ -111,7 +111,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
 }
 
 /** Whether the error says that a stream or its consumer group does not exist. */
-export const isGone = (error: unknown): boolean =>
+export const lacksStream = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
 /** Whether a key has another type: a compact request is a string (lua/lib/compact). */

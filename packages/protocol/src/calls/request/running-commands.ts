@@ -1,6 +1,6 @@
 import { indexOf, type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
-import { isGone, redisError } from '../../redis/redis-error.js';
+import { lacksStream, redisError } from '../../redis/redis-error.js';
 import { run } from '../../scripts/run-script.js';
 import { readFields } from './read-fields.js';
 
@@ -107,7 +107,7 @@ export class RunningCommands {
     try {
       return await read();
     } catch (error) {
-      if (isGone(error)) return 'gone';
+      if (lacksStream(error)) return 'gone';
       throw redisError(error, 'read what runs');
     }
   }

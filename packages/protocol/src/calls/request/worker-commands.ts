@@ -2,7 +2,7 @@ import type { CrashCause } from '../../contract/kept-error.js';
 import { indexOf } from '../../contract/keys.js';
 import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
-import { isGone, redisError } from '../../redis/redis-error.js';
+import { lacksStream, redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import { type Entry, entriesIn, entriesOf, type Outcome, reportOf } from './outcome-codec.js';
 import { type EnterReply, requestCalls, type SettleReply } from './request-calls.js';
@@ -78,7 +78,7 @@ export class WorkerCommands extends RequestReads {
       const group = ['GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', this.keys.work, '>'];
       return entriesOf(await this.connection.client.call('xreadgroup', ...group));
     } catch (error) {
-      if (isGone(error)) return 'gone';
+      if (lacksStream(error)) return 'gone';
       throw redisError(error, 'read');
     }
   }
