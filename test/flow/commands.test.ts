@@ -4,6 +4,7 @@
  * @module-tag one-server
  * @module-tag processes
  */
+import { Connection, QueueErrors, RunningCommands } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Admin, Piecework, type PieceworkError, Worker } from 'piecework';
 import { expect } from 'vitest';
@@ -64,6 +65,99 @@ test.for(['blmpop', 'xreadgroup'])(
     expect(stderr).toMatch(says);
   },
 );
+
+/** Those that a worker needs once something has ended: without them it takes work, and cannot report it. */
+test.for(['xclaim', 'xack', 'hdel', 'zrem'])(
+  '`run` as a user without %s ends, and names the command',
+  { timeout: 120_000 },
+  async (command, { flow }) => {
+    const { url, close } = await startOwnRedis();
+    flow.after(() => close());
+    const operator = new Redis(url);
+    flow.after(() => operator.disconnect());
+    const rights = ['on', '>secret', '~*', '&*', '+@all', `-${command}`];
+    await operator.call('ACL', 'SETUSER', 'app', ...rights);
+    const redis = url.replace('redis://', 'redis://app:secret@');
+    const args = ['--exec', 'false', '--attempts', '2', '--lease-ms', '1000', '--input', '-'];
+    const run = startCli(['run', ...args, '--queue', flow.queue], { redis, input: 'a\nb\n' });
+    flow.after(() => run.child.kill('SIGKILL'));
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      new RegExp(`the Redis user may not run .*\\b${command}\\b.*operations`, 's'),
+    );
+  },
+);
+
+/** A server without this command, a producer and a notifier there. */
+async function without(flow: Flow, command: string) {
+  const { url, close } = await startOwnRedis(['--rename-command', command, '']);
+  flow.after(() => close());
+  const connection = Connection.open(url);
+  flow.after(() => connection.close());
+  const pw = new Piecework({ redis: url, queue: flow.queue });
+  flow.after(() => pw.close());
+  return { url, connection, pw };
+}
+
+test('a wait whose time is up names the command without which nobody learns what it waits for', async ({
+  flow,
+}) => {
+  const { pw } = await without(flow, 'hgetall');
+  const request = await pw.submit(numbers(3), { id: flow.id('unseen') });
+  const says = expect.stringMatching(/not within 30 ms; .*does not have the command hgetall /);
+  // The read of the reason is given up when the machine is so slow that it takes a second.
+  const named = { name: 'TimeoutError', message: says, cause: { code: 'NO_RIGHT' } };
+  await until(async () => {
+    const error = await request.completion({ timeoutMs: 30 }).catch((thrown: unknown) => thrown);
+    return (error as Error).cause !== undefined && (expect(error).toMatchObject(named), true);
+  });
+});
+
+test('without xpending the reader of what runs names the command, and takes no request for gone', async ({
+  flow,
+}) => {
+  const { url, close } = await startOwnRedis();
+  flow.after(() => close());
+  await using pw = new Piecework({ redis: url, queue: flow.queue });
+  // So many are not kept in the compact form.
+  const { id } = await pw.submit(numbers(600), { id: flow.id('running') });
+  const operator = new Redis(url);
+  flow.after(() => operator.disconnect());
+  const rights = ['on', '>secret', '~*', '&*', '+@all', '-xpending'];
+  await operator.call('ACL', 'SETUSER', 'app', ...rights);
+  const connection = Connection.open(url.replace('redis://', 'redis://app:secret@'));
+  flow.after(() => connection.close());
+  await expect(new RunningCommands(connection, id).workers()).rejects.toMatchObject({
+    code: 'NO_RIGHT',
+    message: expect.stringContaining('+xpending'),
+  });
+});
+
+test('without MULTI a queue remembers its errors, and the doctor reads its requests', async ({
+  flow,
+}) => {
+  const { url, connection, pw } = await without(flow, 'multi');
+  const { id } = await pw.submit(numbers(600), { id: flow.id('open') });
+  const errors = new QueueErrors(connection, flow.queue);
+  const one = { at: 1, requestId: id, index: 0, attempt: 1, worker: 'w', name: 'E', message: 'm' };
+  await errors.note([one, { ...one, index: 1 }]);
+  await errors.note([one]);
+  expect((await errors.last()).map(({ index }) => index)).toEqual([0, 1]);
+  await using admin = new Admin({ redis: url, queue: flow.queue });
+  expect((await admin.doctor()).filter(({ check }) => check === 'books')).toEqual([
+    expect.objectContaining({ level: 'ok' }),
+  ]);
+});
+
+test('an error of the queue that cannot be stored names the command', async ({ flow }) => {
+  const { connection } = await without(flow, 'zremrangebyrank');
+  const one = { at: 1, requestId: 'r', index: 0, attempt: 1, worker: 'w', name: 'E', message: 'm' };
+  await expect(new QueueErrors(connection, flow.queue).note([one])).rejects.toMatchObject({
+    code: 'NO_RIGHT',
+    message: expect.stringContaining('the command zremrangebyrank '),
+  });
+});
 
 test('`run` continues when the right that its workers lacked is granted soon', async ({ flow }) => {
   const { url, close } = await startOwnRedis();

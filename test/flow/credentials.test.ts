@@ -141,6 +141,32 @@ describe('a password that changes without `credentials`', () => {
     expect(last.msg).toMatch(/WRONGPASS .*operations\.md#passwords-that-change/);
   };
 
+  test.for([true, false])(
+    'makes a worker not ready, which says that it is refused (all slots in use: %s)',
+    async (isBusy, { flow }) => {
+      const { url, operator } = await started(flow);
+      const redis = url.replace('redis://', 'redis://app:p0@');
+      const held = gate();
+      flow.after(() => held.open());
+      const worker = flow.worker({ redis, concurrency: 1, handler: () => held.opened });
+      await worker.start();
+      if (isBusy) {
+        await flow.producer({ redis }).submit([1], { id: flow.id('held') });
+        await until(() => worker.running === 1);
+      }
+      await operator.call('ACL', 'SETUSER', 'app', '>p1', '<p0');
+      await operator.client('KILL', 'USER', 'app');
+      // A moment after the connections are cut nobody knows more than that.
+      const refused = /WRONGPASS .*operations\.md#passwords-that-change/;
+      const why = () => worker.health().why;
+      await until(() => !worker.health().ready && why().some((one) => refused.test(one)));
+      expect(why().join()).not.toMatch(/has not answered|Connection is closed/);
+      await operator.call('ACL', 'SETUSER', 'app', '>p0');
+      held.open();
+      await until(() => worker.health().ready, { timeoutMs: 30_000 });
+    },
+  );
+
   test('ends a worker process, which says what to do', ({ flow }) => ends(flow, []));
 
   test('ends worker processes and their parent, which says what to do', ({ flow }) =>

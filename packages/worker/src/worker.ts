@@ -200,7 +200,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker is live and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, memory, renewal, stalls, leftovers, events } = this.#context;
+    const { connection, id, memory, renewal, stalls, leftovers, events } = this.#context;
     const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
       name,
       intake,
@@ -224,6 +224,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       renewalDown: renewal.down,
       leftovers: leftovers.count,
       concurrency: this.#concurrency,
+      trouble: connection.trouble,
       silentMs: Math.max(...seen.map(({ pulse }) => pulse.silentMs)),
       sinceTickMs: Math.max(...seen.map(({ tick }) => tick.sinceMs)),
       tickLateMs: Math.max(...seen.map(({ tick }) => tick.lateMs)),

@@ -45,6 +45,8 @@ export interface Vitals {
   readonly concurrency?: number;
   /** For how long Redis has answered no call, in ms; 0: it answers (pulse.ts). */
   readonly silentMs: number;
+  /** Why the connection of the calls is down, as it reported it: the password was refused, for example; '' when it is up. */
+  readonly trouble?: string;
   /** Ms since the last tick that Redis answered, and after how many the next one is late. */
   readonly sinceTickMs: number;
   readonly tickLateMs: number;
@@ -65,7 +67,10 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
     if (seen.intakeMoving) why.push(seen.intakeMoving);
     if (seen.refused && !seen.intakeDown.includes(seen.refused)) why.push(seen.refused);
     if (seen.silentMs > 0) {
-      why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
+      const trouble = (seen.trouble ?? '').replace(/^connect: /, '');
+      const silent = `Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`;
+      if (trouble === '') why.push(silent);
+      else if (!seen.intakeDown.includes(trouble)) why.push(`no connection to Redis: ${trouble}`);
     } else if (seen.sinceTickMs > seen.tickLateMs) {
       why.push(
         `it has not looked after its queue for ${Math.round(seen.sinceTickMs / 1_000)} s: its calls fail`,
