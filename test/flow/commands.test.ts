@@ -110,7 +110,9 @@ test('a wait whose time is up names the command without which nobody learns what
   const named = { name: 'TimeoutError', message: says, cause: { code: 'NO_RIGHT' } };
   await until(async () => {
     const error = await request.completion({ timeoutMs: 30 }).catch((thrown: unknown) => thrown);
-    return (error as Error).cause !== undefined && (expect(error).toMatchObject(named), true);
+    if ((error as Error).cause === undefined) return false;
+    expect(error).toMatchObject(named);
+    return true;
   });
 });
 
