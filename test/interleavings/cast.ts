@@ -2,7 +2,7 @@ import { Notifier } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { type Client, Connection, pause, QueueCommands } from '@piecework/protocol';
 import { RequestCommands } from '@piecework/protocol/testing';
-import type { HandlerContext, WorkerOptions } from '@piecework/worker';
+import type { HandlerContext, Worker, WorkerOptions } from '@piecework/worker';
 import { Admin } from '../cast/calls/admin.js';
 import { DEADLY, handled, noted, SLOW } from '../cast/roles/handler.js';
 import { awaitEnd, type Notice } from '../cast/roles/waiter.js';
@@ -162,10 +162,10 @@ export class Cast {
 
   /** Works, and closes at a moment that the scheduler chooses; then another comes. */
   leavingWorker(name: string, options: Partial<WorkerOptions> = {}): void {
-    const { actor, worker } = this.#worker(name, options);
+    const { actor, close } = this.#worker(name, options);
     this.#errand(actor, async () => {
       await this.#chosen(actor, 'is told to close');
-      await worker.close({ timeoutMs: 1_000 });
+      await close();
       this.closed.add(actor);
       this.worker(`${name}'`, options);
     });
@@ -177,12 +177,23 @@ export class Cast {
     const handler = this.#handlerOf(actor);
     const serves = task ? { handlers: [{ task, run: handler }] } : {};
     const { log } = this.#stage;
-    const worker = actor.run(() =>
-      workerOf({ redis, queue: QUEUE, log, handler }, { ...serves, ...options }),
-    );
-    actor.alias = [worker.id, name];
-    actor.run(() => void startUntilItWorks(worker, () => pause(1_000)));
-    return { actor, worker };
+    let worker: Worker;
+    let left = false;
+    const open = () => {
+      worker = workerOf({ redis, queue: QUEUE, log, handler }, { ...serves, ...options });
+      actor.alias = [worker.id, name];
+      return worker;
+    };
+    const failed = async () => {
+      await pause(1_000);
+      if (left) await new Promise<never>(() => {});
+    };
+    actor.run(() => void startUntilItWorks(open, failed));
+    const close = () => {
+      left = true;
+      return worker.close({ timeoutMs: 1_000 });
+    };
+    return { actor, close };
   }
 
   #handlerOf(actor: Actor) {

@@ -201,14 +201,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   /** Whether this worker is live and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
     const { connection, id, memory, renewal, stalls, leftovers, events } = this.#context;
-    const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
-      name,
-      intake,
-      tick,
-      pulse,
-    }));
+    const seen = this.#shards;
     // With several shards, each sentence names its shard.
-    const words = (of: (one: (typeof seen)[number]) => string) =>
+    const words = (of: (shard: Shard) => string) =>
       seen
         .filter((one) => of(one) !== '')
         .map((one) => (seen.length === 1 ? of(one) : `${one.name}: ${of(one)}`))

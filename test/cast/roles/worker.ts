@@ -19,15 +19,16 @@ export function workerOf(
   });
 }
 
-/** Starts as a caller does: again when it failed, after `failed` agrees to it. */
-export async function startUntilItWorks(
-  worker: { start(): Promise<unknown> },
+/** Starts a worker as a caller does: another one when a start failed, after `failed` agrees to it. */
+export async function startUntilItWorks<Starting extends { start(): Promise<unknown> }>(
+  open: () => Starting | Promise<Starting>,
   failed: (error: { readonly retryable?: boolean }) => void | Promise<void> = () => {},
-): Promise<void> {
+): Promise<Starting> {
   for (;;) {
+    const worker = await open();
     try {
       await worker.start();
-      return;
+      return worker;
     } catch (error) {
       await failed(error as { retryable?: boolean });
     }

@@ -40,17 +40,20 @@ export class LostAfter extends Company {
     return this.keep(new Producer({ redis, queue: this.queue }));
   }
 
-  worker(how: How, options: Partial<WorkerOptions> = {}): Worker {
+  private worker(how: How, options: Partial<WorkerOptions> = {}): Worker {
     const { queue, log, handler } = this;
     const redis = how === 'well' ? this.url : this.actor.client;
     return this.keep(workerOf({ redis, queue, log, handler }, options));
   }
 
-  /** Starts it, as often as the loss breaks its first connection. */
-  start(worker: Worker): Promise<void> {
-    return startUntilItWorks(worker, (error) => {
-      if (!error.retryable) throw error;
-    });
+  /** Starts a worker, and another as often as the loss breaks its first connection. */
+  start(how: How, options: Partial<WorkerOptions> = {}): Promise<Worker> {
+    return startUntilItWorks(
+      () => this.worker(how, options),
+      (error) => {
+        if (!error.retryable) throw error;
+      },
+    );
   }
 
   /** How often the actor called a script, or was about to. */

@@ -19,7 +19,7 @@ const ITEMS = 7;
 /** What is acknowledged runs, with nobody asking for it again. */
 function submission(options: RequestOptions): LostRole {
   return async (stage) => {
-    await stage.start(stage.worker('well'));
+    await stage.start('well');
     const id = stage.id('request');
     const producer = stage.producer('forgotten');
     const payloads = Array.from({ length: ITEMS }, (_, i) => `item ${i}`);
@@ -78,11 +78,10 @@ async function worker(stage: LostAfter): Promise<string[]> {
   await producer.close();
 
   const options = { quantumMs: 0, leaseMs: 1_000 };
-  const one = stage.worker('forgotten', { ...options, handler });
   const work = async () => {
-    await stage.start(one);
+    const one = await stage.start('forgotten', { ...options, handler });
     await began.opened;
-    await stage.start(stage.worker('well', { ...options, handler: quickly }));
+    await stage.start('well', { ...options, handler: quickly });
     await Promise.race([hangs.opened, stage.over()]);
     await one.close({ timeoutMs: 0 });
   };
@@ -92,7 +91,7 @@ async function worker(stage: LostAfter): Promise<string[]> {
 
 /** Asked again as long as anything is failed; each sub-request is in the end what its last run made of it. */
 async function redrive(stage: LostAfter): Promise<string[]> {
-  await stage.start(stage.worker('well', { concurrency: 5 }));
+  await stage.start('well', { concurrency: 5 });
   const id = stage.id('request');
   const payloads = Array.from({ length: ITEMS }, (_, i) => (i < 4 ? BAD : 'good'));
   await stage.producer('well').submit(payloads, { id, limit: 5 });

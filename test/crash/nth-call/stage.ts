@@ -85,12 +85,11 @@ export class Stage extends Company {
   }
 
   /** Starts the faulty one, as a caller does: until it worked, or its process ended. */
-  async start(worker: { start(): Promise<unknown> }): Promise<void> {
+  async start(open: (how: How) => Promise<{ start(): Promise<unknown> }>): Promise<void> {
     const { faults } = this;
     // What fails is the one call that went wrong. A process that has ended starts nothing any more.
-    const started = startUntilItWorks(worker, () =>
-      faults.dead ? new Promise<void>(() => {}) : undefined,
-    );
+    const failed = () => (faults.dead ? new Promise<void>(() => {}) : undefined);
+    const started = startUntilItWorks(() => open('faulty'), failed);
     await Promise.race([started, faults.died]);
   }
 
@@ -111,7 +110,7 @@ export class Stage extends Company {
     void this.faults.died.then(() => {
       if (!this.closing) this.comes(open('well').then((worker) => worker.start()));
     });
-    await this.start(await open('faulty'));
+    await this.start(open);
   }
 
   /** Takes in actors that come in their own time: they are not closed before they are there. */

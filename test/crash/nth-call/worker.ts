@@ -80,8 +80,7 @@ async function expedited(stage: Stage): Promise<string[]> {
 async function anotherTask(stage: Stage): Promise<string[]> {
   const serving = (task: string) => ({ handlers: [{ task, run: stage.handler as never }] });
   const { id } = await request(stage, 'census', { limit: 2, task: 'census' });
-  const worker = await stage.worker('faulty', serving('tax'));
-  await stage.start(worker);
+  await stage.start((how) => stage.worker(how, serving('tax')));
   let came = false;
   await stage.heal(Promise.resolve(), async () => {
     if (came) return;
