@@ -143,9 +143,9 @@ test('without MULTI a queue remembers its errors, and the doctor reads its reque
   const { id } = await pw.submit(numbers(600), { id: flow.id('open') });
   const errors = new QueueErrors(connection, flow.queue);
   const one = { at: 1, requestId: id, index: 0, attempt: 1, worker: 'w', name: 'E', message: 'm' };
-  await errors.note([one, { ...one, index: 1 }]);
+  await errors.note([one, { ...one, at: 2, index: 1 }]);
   await errors.note([one]);
-  expect((await errors.last()).map(({ index }) => index)).toEqual([0, 1]);
+  expect((await errors.last()).map(({ index }) => index)).toEqual([1, 0]);
   await using admin = new Admin({ redis: url, queue: flow.queue });
   expect((await admin.doctor()).filter(({ check }) => check === 'books')).toEqual([
     expect.objectContaining({ level: 'ok' }),

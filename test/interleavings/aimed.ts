@@ -45,55 +45,45 @@ const full = [
 ] as const;
 
 export const aimed: readonly Aimed[] = [
-  { history: 'D2', parts: [1], world: 'two requests take turns', aims: [] },
   {
-    history: 'D3',
+    history: 'a delayed retry keeps its delay when the worker that failed it leaves',
+    parts: [1],
+    world: 'two requests take turns',
+    aims: [],
+  },
+  {
+    history: 'the failure of a worker that lost its lease does not touch what another runs by then',
     parts: [1],
     world: 'long work',
     aims: [{ step: 'w1 ends a 1' }, { step: 'w1 settle', fault: 'ends, much later' }],
   },
   {
-    history: 'D4',
+    history:
+      'the success of a worker that lost its lease counts, and takes the entry out of the pool',
     parts: [1],
     world: 'long work',
     aims: [{ step: 'w1 renew', fault: 'stands still' }],
   },
   {
-    history: 'D5',
+    history: 'a success that is reported twice counts once',
     parts: [1],
     world: 'a long one among short ones',
     aims: [{ step: 'w1 settle', fault: 'sent again' }],
   },
   {
-    history: 'together, of one hold',
-    parts: [1],
-    world: 'a slot to spare',
-    aims: [
-      { step: 'w1 renew', fault: 'stands still' },
-      { step: 'w2 take' },
-      // It comes back with a new hold; what it ran under the old one ends together, one of it settled.
-      { step: 'w1 enter', hold: ['w1 ends'] },
-      { step: 'w2 ends a 0', hold: ['w1 ends', 'w1 take', 'w2 ends a 1'] },
-      { step: 'w2 settle', hold: ['w1 ends', 'w1 take', 'w2 ends a 1'] },
-      { step: 'w1 ends a 0', hold: ['w1 take', 'w2 ends a 1'] },
-      { step: 'w1 ends a 1', hold: ['w1 take', 'w2 ends a 1'] },
-      { step: 'w1 settle', hold: ['w2 ends a 1'] },
-    ],
-  },
-  {
-    history: 'D6',
+    history: 'a create that comes after its intent was given up is refused',
     parts: [1],
     world: 'a producer and a worker',
     aims: [{ step: 'p create', fault: 'ends, much later' }],
   },
   {
-    history: 'P6',
+    history: 'the tombstone of an intent outlasts the retention of the generation before',
     parts: [1],
     world: 'an id that is retained',
     aims: [{ step: 'p create', fault: 'ends, much later' }],
   },
   {
-    history: 'P7',
+    history: 'a generation that one submitter was refused cannot be created by another',
     parts: [1],
     world: 'two ask for a retained id',
     aims: [
@@ -106,7 +96,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'D7',
+    history: 'a late finish of one generation leaves the next one of the id alone',
     parts: [1],
     world: 'dropped and used again',
     aims: [
@@ -119,7 +109,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P1',
+    history: 'a settle that arrives again late does not bring permits back',
     parts: [1],
     world: 'a long one among short ones',
     aims: [
@@ -128,19 +118,19 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P2',
+    history: 'a leave that arrives after the worker entered again takes no permit away',
     parts: [1],
     world: 'appended with long pauses',
     aims: [{ step: 'w1 ends a 0' }, { step: 'w1 settle', nth: 2, fault: 'much later' }],
   },
   {
-    history: 'P3',
+    history: 'a failure that arrives after its worker took the retry does not count for the retry',
     parts: [1],
     world: 'long work of one worker',
     aims: [{ step: 'w1 ends a 0' }, { step: 'w1 settle', fault: 'much later' }],
   },
   {
-    history: 'P4',
+    history: 'a sub-request returned to a request that is being cancelled is cancelled',
     parts: [1],
     world: 'long work, cancelled',
     aims: [
@@ -151,7 +141,8 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P5',
+    history:
+      'sub-requests of a dead worker are cancelled at once when their request is being cancelled',
     parts: [1],
     world: 'long work, cancelled',
     aims: [
@@ -162,7 +153,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'top-up, give-back',
+    history: 'a sub-request returned by a worker without a permit gets a token',
     parts: [1],
     world: 'long work of one worker',
     aims: [
@@ -174,49 +165,49 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P8',
+    history: 'a token that a tend minted and somebody lost is missed within the audit period',
     parts: [1],
     world: 'long work of one worker',
     aims: [{ step: 'w1 renew', fault: 'ends before' }],
   },
   {
-    history: 'partial loss',
+    history: 'one lost token of ten is missed while nine workers stay busy',
     parts: [1],
     world: 'many turns of two',
     aims: [{ step: 'w1 enter' }, { step: 'w2 pop', fault: 'ends after' }],
   },
   {
-    history: 'R14',
+    history: 'a tick that was frozen does not undo what a later one wrote',
     parts: [1],
     world: 'appended with long pauses',
     aims: [{ step: 'w1 tend', fault: 'stands still' }],
   },
   {
-    history: 'D9',
+    history: 'nothing is lost when the consumer of a dead worker is removed',
     parts: [2],
     world: 'long work',
     aims: [{ step: 'w1 renew', fault: 'ends before' }],
   },
   {
-    history: 'D10',
+    history: 'the token of a worker that leaves is counted before it can be popped',
     parts: [2],
     world: 'long work',
     aims: [],
   },
   {
-    history: 'state before publish',
+    history: 'a request completes although no notice could be published',
     parts: [1],
     world: 'one worker, one sub-request',
     aims: [{ step: 'w1 ends a 0' }, { step: 'w1 settle', fault: 'not published' }],
   },
   {
-    history: 'producer lease, renewed',
+    history: 'a request whose producer gives a sign of life stays open',
     parts: [1],
     world: 'appended with long pauses',
     aims: [],
   },
   {
-    history: 'producer lease, renewed',
+    history: 'a request whose producer gives a sign of life stays open',
     parts: [2],
     world: 'appended with long pauses',
     aims: [
@@ -227,13 +218,13 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P9',
+    history: 'workers that serve a task continue when one that does not meets the request',
     parts: [1, 2],
     world: 'met by one who does not serve it',
     aims: [],
   },
   {
-    history: 'P10',
+    history: 'only a sub-request that ran alone can fail by a crash',
     parts: [1],
     world: 'long work and crashes',
     aims: [
@@ -242,15 +233,21 @@ export const aimed: readonly Aimed[] = [
       { step: 'w2 tick', fault: 'ends before' },
     ],
   },
-  { history: 'P10', parts: [2, 3], world: 'one that ends its worker', aims: [] },
   {
-    history: 'P11',
+    history: 'only a sub-request that ran alone can fail by a crash',
+    parts: [2, 3],
+    world: 'one that ends its worker',
+    aims: [],
+  },
+  {
+    history:
+      'a crash counts for every entry of the worker, also for those that the next tend takes back',
     parts: [1],
     world: 'one holds many',
     aims: [{ step: 'w1 ends', fault: 'ends before' }],
   },
   {
-    history: 'P13',
+    history: 'after Redis was away, a worker has its whole lease to renew',
     parts: [1],
     world: 'long work',
     aims: [
@@ -259,7 +256,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P13',
+    history: 'after Redis was away, a worker has its whole lease to renew',
     parts: [2],
     world: 'long work',
     aims: [
@@ -268,7 +265,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P14',
+    history: 'a Redis that comes and goes does not leave a dead worker its permits for ever',
     parts: [1],
     world: 'long work',
     aims: [
@@ -281,7 +278,8 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P15',
+    history:
+      'a generation that is dropped is forgotten though the next one is open and comes to nothing',
     parts: [1],
     world: 'two ask for a retained id',
     aims: [
@@ -292,7 +290,7 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P15, again',
+    history: 'a drop that was cut in two can be taken up when the next intent came to nothing',
     parts: [1],
     world: 'two ask for a retained id',
     aims: [
@@ -303,19 +301,29 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P16',
+    history: 'a step of the clock beside an outage leaves a worker its whole lease to renew',
+    parts: [1],
+    world: 'one that throws at last',
+    aims: [
+      { step: 'w1 hget', nth: 2, fault: 'clock an hour forward' },
+      { step: 'w1 tick', fault: 'Redis stands still' },
+      { step: 'w2 tend', hold: ['w1 renew'] },
+    ],
+  },
+  {
+    history: 'a tend that was under way while Redis was away takes nothing from any worker',
     parts: [1],
     world: 'long work',
     aims: [{ step: 'w1 tick', nth: 9, fault: 'Redis stands still' }],
   },
   {
-    history: 'P17',
+    history: 'a create that comes when a short retention is over brings nothing into being',
     parts: [1, 2, 3],
     world: 'a short retention',
     aims: [{ step: 'p create', fault: 'much later' }],
   },
   {
-    history: 'P18',
+    history: 'a drop that arrives late leaves the next generation of the id alone',
     parts: [1],
     world: 'dropped and used again',
     aims: [

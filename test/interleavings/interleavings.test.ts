@@ -1,8 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { partOf, testEvery } from '../support/mode.js';
+import { aimed } from './aimed.js';
 import { clockScheduler, randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
+import { mutants } from './mutants.js';
 import { closeEar, play, realConnections } from './play.js';
 import { reportOf } from './report.js';
 import { replay, type Schedule } from './schedule.js';
@@ -43,6 +45,12 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
       }
     }
     expect(seen.size).toBe(Object.keys(played).length);
+  });
+
+  it('are aimed at cures that there are', async () => {
+    const known = new Set((await mutants()).map(({ history, part }) => `${history}, ${part}`));
+    const named = aimed.flatMap(({ history, parts }) => parts.map((n) => `${history}, ${n}`));
+    expect(named.filter((one) => !known.has(one))).toEqual([]);
   });
 
   for (const [name, world] of Object.entries(played)) {
