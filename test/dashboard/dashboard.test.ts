@@ -787,7 +787,7 @@ describe('what is shown', () => {
     ].map((more, i) => ({ row: { id: `r${i}`, createdAt: i, heldUntil: 0, ...row, ...more } }));
     const { ready, blocked } = sum(rows as never);
     expect(ready).toBe(60);
-    expect(blocked).toEqual({ count: 40, reasons: ['paused', 'held back', 'not served'] });
+    expect(blocked).toEqual({ count: 40, reasons: ['paused', 'held back', 'no handler'] });
   });
 
   it.each([

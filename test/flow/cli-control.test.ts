@@ -88,7 +88,7 @@ test('status and list say why a request waits', async ({ commandLine }) => {
   expect(await said()).toEqual([
     'worker',
     'its queue has no worker. Start one, as `new Worker` or `piecework worker`: it will run then',
-    'no worker',
+    'no ready worker',
   ]);
   await run('pause', '--queue-wide');
   expect(await said()).toEqual(['queue', 'its queue is paused. Resume the queue', 'queue paused']);

@@ -8,6 +8,7 @@ import {
   duration,
   percent,
   time,
+  WAIT_WORDS,
 } from '@piecework/views/format';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -106,18 +107,6 @@ export function Done({ counts }: { readonly counts: RowCounts }) {
   return <>{percent(doneOf(counts), counts.total)}</>;
 }
 
-const WAITS: Readonly<Record<string, string>> = {
-  resume: 'paused',
-  queue: 'queue paused',
-  worker: 'no worker',
-  task: 'task not served',
-  time: 'held back',
-  lease: 'worker silent',
-  producer: 'waits for its producer',
-  handler: 'overdue',
-  memory: 'Redis full',
-  retry: 'waits for a retry',
-};
 const IN_TROUBLE = ['worker', 'task', 'lease', 'handler', 'memory'];
 
 /** How it is, in a word, and the colour of that word. */
@@ -129,12 +118,13 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate }
   if (outcome === 'failed') return { word: 'failed', tone: 'bad' };
   if (outcome === 'cancelled') return { word: 'cancelled', tone: 'quiet' };
   if (status === 'cancelling') return { word: 'cancelling', tone: 'quiet' };
-  const wait = WAITS[waitingFor];
-  if (wait !== undefined)
+  if (waitingFor !== '') {
+    const word = WAIT_WORDS[waitingFor];
     return {
-      word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
+      word: waitingFor === 'time' && heldUntil > 0 ? `${word} until ${clockTime(heldUntil)}` : word,
       tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',
     };
+  }
   if (counts.failed > 0)
     return {
       word: `${counts.running > 0 || rate > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,

@@ -1,6 +1,6 @@
-import type { RequestStatus, WaitingFor } from '@piecework/notifier';
+import type { RequestStatus } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
-import { ago, duration, percent } from '@piecework/views/format';
+import { ago, duration, percent, WAIT_WORDS } from '@piecework/views/format';
 import cliTruncate from 'cli-truncate';
 import { shareBar } from '../terminal/bar.js';
 import { paint, type Tone } from '../terminal/colour.js';
@@ -9,8 +9,8 @@ import { type Cell, type Column, columnsOf, plainTable } from '../terminal/table
 /** The colour of a status; of what waits for somebody, that of a warning. */
 const TONES: Readonly<Record<string, Tone>> = {
   ...{ succeeded: 'good', failed: 'bad', cancelled: 'quiet' },
-  ...{ paused: 'warning', 'queue paused': 'warning', 'no worker': 'warning' },
-  ...{ 'no worker for its task': 'warning', 'no handler': 'warning', 'worker silent': 'warning' },
+  ...{ paused: 'warning', 'queue paused': 'warning', 'no ready worker': 'warning' },
+  ...{ 'no handler': 'warning', 'worker silent': 'warning' },
   ...{ 'producer silent': 'warning', overdue: 'warning', 'Redis full': 'warning' },
 };
 
@@ -40,20 +40,6 @@ const LISTED_COLUMNS = REQUEST_COLUMNS.map((column) => ({
   isId: column.head === 'request',
 }));
 
-/** Why a request waits, in a few words, and in fewer; `status ID` says more. */
-const WAITS: Readonly<Record<Exclude<WaitingFor, 'time'>, Cell>> = {
-  resume: 'paused',
-  queue: 'queue paused',
-  worker: 'no worker',
-  task: ['no worker for its task', 'no handler'],
-  lease: 'worker silent',
-  producer: 'open',
-  handler: 'overdue',
-  memory: 'Redis full',
-  retry: 'retries',
-  slots: 'no slot',
-};
-
 /** After this part of its lease without a sign of life, a producer is shown as silent. */
 const SILENT_PART = 0.5;
 
@@ -72,7 +58,7 @@ function statusCell(request: RequestStatus): Cell {
     const isSilent = readAt - seenAt > SILENT_PART * (leaseEndsAt - seenAt);
     return isSilent ? 'producer silent' : status;
   }
-  return waitingFor ? WAITS[waitingFor] : status;
+  return waitingFor ? WAIT_WORDS[waitingFor] : status;
 }
 
 /** What is read ahead, or ended and not settled yet, counts as waiting: what runs is never more than the limit. */

@@ -172,7 +172,7 @@ const COLUMNS: readonly Column[] = [
 
 const TONES: Readonly<Record<string, Tone>> = {
   ...{ running: 'busy', succeeded: 'good', failed: 'bad', cancelled: 'quiet' },
-  ...{ paused: 'warning', 'queue paused': 'warning', 'no worker': 'warning' },
+  ...{ paused: 'warning', 'queue paused': 'warning', 'no ready worker': 'warning' },
   ...{ 'no handler': 'warning', 'worker silent': 'warning', cancelling: 'warning' },
 };
 

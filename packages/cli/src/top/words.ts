@@ -1,8 +1,20 @@
 import { shownText } from '@piecework/protocol/contract';
 import type { Row, Verdict } from '@piecework/views';
-import { ago, count, doneOf, percent, perSecond, timeLeft, until } from '@piecework/views/format';
+import {
+  ago,
+  count,
+  doneOf,
+  percent,
+  perSecond,
+  timeLeft,
+  until,
+  WAIT_WORDS,
+} from '@piecework/views/format';
 import { bar } from '../terminal/bar.js';
 import type { Tone } from '../terminal/colour.js';
+
+/** What is no trouble to wait for. */
+const PASSES: ReadonlySet<string> = new Set(['producer', 'slots']);
 
 /** What a row is called in the column of states. */
 export function stateOf(row: Row, now: number): readonly [word: string, tone: Tone | undefined] {
@@ -12,22 +24,11 @@ export function stateOf(row: Row, now: number): readonly [word: string, tone: To
   if (outcome !== '') return [shownText(outcome), 'quiet'];
   if (status === 'cancelling') return [status, 'warning'];
   if (waitingFor === 'time') return [`due ${until(heldUntil, now)}`, 'quiet'];
-  const word = WAITS[waitingFor];
-  if (word) return [word, 'warning'];
+  if (waitingFor !== '')
+    return [WAIT_WORDS[waitingFor], PASSES.has(waitingFor) ? undefined : 'warning'];
   if (counts.running > 0) return ['running', 'busy'];
   return status === 'open' ? ['open', undefined] : ['waiting', undefined];
 }
-
-const WAITS: Readonly<Record<string, string>> = {
-  resume: 'paused',
-  queue: 'queue paused',
-  worker: 'no worker',
-  task: 'no handler',
-  lease: 'worker silent',
-  handler: 'overdue',
-  memory: 'Redis full',
-  retry: 'retries',
-};
 
 /** '████░░░░  61 %' */
 export function progressOf({ counts }: Row, size: number): string {

@@ -1,5 +1,5 @@
-import type { QueueCounts } from 'piecework';
-import { count, plural } from '../shape/format.js';
+import type { QueueCounts, WaitingFor } from 'piecework';
+import { count, plural, WAIT_WORDS } from '../shape/format.js';
 import type {
   BacklogBar,
   ErrorGroup,
@@ -41,15 +41,8 @@ export interface Summed {
   readonly usable: { readonly slots: number; readonly limited: readonly string[] };
 }
 
-/** Of what a request can wait although sub-requests of it are ready, and how that is called. */
-const BLOCKS: ReadonlyMap<string, string> = new Map([
-  ['queue', 'queue paused'],
-  ['worker', 'no worker'],
-  ['resume', 'paused'],
-  ['time', 'held back'],
-  ['task', 'not served'],
-  ['memory', 'Redis full'],
-]);
+/** Of what a request can wait although sub-requests of it are ready. The order is that of the reasons shown. */
+const BLOCKS: readonly WaitingFor[] = ['queue', 'worker', 'resume', 'time', 'task', 'memory'];
 
 export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const bars = new Map<number, { -readonly [K in keyof BacklogBar]: BacklogBar[K] }>();
@@ -62,7 +55,7 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const usable = { slots: 0, limited: [] as string[] };
   let nextDue = Number.POSITIVE_INFINITY;
   let blocked = 0;
-  const blocks = new Set<string>();
+  const blocks = new Set<WaitingFor>();
   for (const { row } of rows) {
     const { counts } = row;
     done.succeeded += counts.succeeded;
@@ -80,12 +73,13 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       total[name] += counts[name];
     }
     total.rate += row.rate;
-    const eager = counts.running + (BLOCKS.has(row.waitingFor) ? 0 : counts.ready);
+    const block = BLOCKS.find((one) => one === row.waitingFor);
+    const eager = counts.running + (block ? 0 : counts.ready);
     usable.slots += Math.min(eager, row.limit ?? eager);
     if (row.limit !== null && eager > row.limit) usable.limited.push(row.id);
-    if (BLOCKS.has(row.waitingFor) && counts.ready > 0) {
+    if (block && counts.ready > 0) {
       blocked += counts.ready;
-      blocks.add(row.waitingFor);
+      blocks.add(block);
     }
     if (row.waitingFor === 'resume') paused.push(row.id);
     if (row.waitingFor === 'task') {
@@ -108,7 +102,7 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
     ...total,
     blocked: {
       count: blocked,
-      reasons: [...BLOCKS].filter(([what]) => blocks.has(what)).map(([, reason]) => reason),
+      reasons: BLOCKS.filter((one) => blocks.has(one)).map((one) => WAIT_WORDS[one]),
     },
     rate: Number(total.rate.toPrecision(3)),
     done,

@@ -1,4 +1,4 @@
-import type { RequestCost } from 'piecework';
+import type { RequestCost, WaitingFor } from 'piecework';
 import type { RowCounts } from './views.js';
 
 /*
@@ -124,3 +124,21 @@ export const costParts = ({ handlerMs, attempts, usage }: RequestCost): [string,
   ['attempts', whole.format(attempts)],
   ...Object.entries(usage).map(([name, n]): [string, string] => [name, amount(n)]),
 ];
+
+/**
+ * How it is called that a request waits for something. A request that waits for its time is shown with that time where
+ * there is room; one that is open has the word of its status.
+ */
+export const WAIT_WORDS: Readonly<Record<WaitingFor, string>> = {
+  resume: 'paused',
+  queue: 'queue paused',
+  worker: 'no ready worker',
+  task: 'no handler',
+  time: 'held back',
+  lease: 'worker silent',
+  producer: 'open',
+  handler: 'overdue',
+  memory: 'Redis full',
+  retry: 'waits to retry',
+  slots: 'no free slot',
+};

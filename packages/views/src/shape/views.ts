@@ -1,4 +1,4 @@
-import type { Generation, RequestCost, SubmittedOptions } from 'piecework';
+import type { Generation, RequestCost, SubmittedOptions, WaitingFor } from 'piecework';
 
 /**
  * What the page receives: each view as one JSON value. The page imports these types; nothing else of the server.
@@ -37,7 +37,7 @@ export interface Row {
   readonly status: string;
   readonly outcome: string;
   readonly endReason: string;
-  readonly waitingFor: string;
+  readonly waitingFor: WaitingFor | '';
   /** Why it is not further, or why it ended so. */
   readonly why: string;
   /** How many of those that are ready a worker has read ahead. */
