@@ -5,6 +5,7 @@
 import { dashboard } from '@piecework/dashboard';
 import { startRedis } from '@piecework/embedded';
 import { FleetMetrics, QueueMetrics, scaleAnswer, WorkerMetrics } from '@piecework/metrics';
+import { QueueCommands } from '@piecework/protocol';
 import { fastify } from 'fastify';
 import { Admin, serveHealth } from 'piecework';
 import { describe, expect, it } from 'vitest';
@@ -123,6 +124,26 @@ describe('a worker with metrics', () => {
 });
 
 describe('a queue', () => {
+  test('has no free slots at workers that take no work', async ({ flow }) => {
+    const { queue } = flow;
+    const about = { pid: 1, host: 'h', tasks: '*', concurrency: 4, leftovers: 0, startedAt: 1 };
+    const fleet = [
+      ['works', { ...about, running: 3 }],
+      ['idle', { ...about, running: 0, ready: false, why: ['no blocking connection'] }],
+      ['ends', { ...about, running: 1, ready: false, why: ['no blocking connection'] }],
+    ] as const;
+    const commands = new QueueCommands(flow.connection, queue);
+    for (const [id, info] of fleet) await commands.tick(id, JSON.stringify(info));
+    const metrics = new QueueMetrics({ queues: { [queue]: admin(flow) } });
+    const page = await pageOf(metrics);
+    expect(page.one('piecework_queue_slots').value).toBe(5);
+    const workers = (state: string) => page.one('piecework_queue_workers', { state }).value;
+    expect(['alive', 'unready', 'draining', 'silent'].map(workers)).toEqual([1, 2, 0, 0]);
+    const { body } = await scaleAnswer(metrics, new URLSearchParams());
+    expect(JSON.parse(body)).toMatchObject({ slots: 5 });
+    for (const [id] of fleet) await commands.deregister(id);
+  });
+
   test('is read with what waits, what runs, and what it needs', async ({ flow }) => {
     const { queue } = flow;
     const held = gate();

@@ -69,13 +69,13 @@ export const queueDefinitions = {
   workers: {
     name: 'piecework_queue_workers',
     type: 'gauge',
-    help: 'Registered workers: alive, draining, or silent (they may have ended).',
+    help: 'Registered workers: alive, draining, unready (they take no work), or silent (they may have ended).',
     labels: ['queue', 'state'],
   },
   slots: {
     name: 'piecework_queue_slots',
     type: 'gauge',
-    help: 'Slots of the workers that are alive or draining.',
+    help: 'Slots of the workers that are alive or draining; of unready ones those in use.',
     labels: QUEUE,
   },
   stuck: {

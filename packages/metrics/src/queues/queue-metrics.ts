@@ -190,10 +190,8 @@ class Page {
     );
     this.#set(defined.oldest, { queue }, oldestSeconds(requests));
     this.#set(defined.paused, { queue }, isPaused ? 1 : 0);
-    const { alive, draining, silent } = fleet;
-    this.#set(defined.workers, { queue, state: 'alive' }, alive - draining);
-    this.#set(defined.workers, { queue, state: 'draining' }, draining);
-    this.#set(defined.workers, { queue, state: 'silent' }, silent);
+    for (const state of ['alive', 'draining', 'unready', 'silent'] as const)
+      this.#set(defined.workers, { queue, state }, fleet[state]);
     this.#set(defined.slots, { queue }, fleet.slots);
     this.#set(defined.stuck, { queue }, fleet.stuck);
     this.#set(defined.handlerTime, { queue }, handlerSeconds);

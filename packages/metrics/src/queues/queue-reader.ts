@@ -17,11 +17,14 @@ export type ReadQueue = Pick<Admin, 'counts' | 'workers' | 'history' | 'list'>;
 
 /** The workers of a queue. */
 export interface FleetFigures {
+  /** Neither draining nor unready. */
   readonly alive: number;
   readonly draining: number;
+  /** They report that they take no work. */
+  readonly unready: number;
   /** They may have ended. */
   readonly silent: number;
-  /** Slots of those that are alive, and what runs in them. */
+  /** Slots of those that are alive or draining, with those in use of unready ones; and what runs. */
   readonly slots: number;
   readonly running: number;
   readonly stuck: number;
@@ -88,14 +91,16 @@ export class QueueReader {
 }
 
 function fleetOf(workers: readonly RegisteredWorker[], now = Date.now()): FleetFigures {
-  const alive = workers.filter((worker) => !isSilentWorker(worker, workers.length, now));
-  const sum = (of: (worker: RegisteredWorker) => number) =>
-    alive.reduce((n, one) => n + of(one), 0);
+  const seen = workers.filter((worker) => !isSilentWorker(worker, workers.length, now));
+  const draining = seen.filter((worker) => worker.draining);
+  const unready = seen.filter((worker) => !worker.draining && !worker.ready);
+  const sum = (of: (worker: RegisteredWorker) => number) => seen.reduce((n, one) => n + of(one), 0);
   return {
-    alive: alive.length,
-    draining: alive.filter(({ draining }) => draining).length,
-    silent: workers.length - alive.length,
-    slots: sum(({ concurrency }) => concurrency),
+    alive: seen.length - draining.length - unready.length,
+    draining: draining.length,
+    unready: unready.length,
+    silent: workers.length - seen.length,
+    slots: sum((one) => (unready.includes(one) ? one.running + one.leftovers : one.concurrency)),
     running: sum(({ running }) => running),
     stuck: sum(({ leftovers }) => leftovers),
   };

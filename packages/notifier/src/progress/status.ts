@@ -226,5 +226,6 @@ export function countsOf({ state, ready, inFlight, delayed }: Inspected): Counts
 
 /** How many run at most: so many permits its workers have. */
 export function runningOf({ state, inFlight }: Inspected): number {
-  return Math.min(inFlight, Number(state['granted'] ?? 0));
+  // A script that lacks a right may have counted a part.
+  return Math.max(0, Math.min(inFlight, Number(state['granted'] ?? 0)));
 }
