@@ -71,8 +71,7 @@ for i = #ARGV - fresh + 1, #ARGV do
   end
 end
 state.total = state.total + fresh
--- Without the field a producer of an earlier version made it, and may append too: nothing is known then.
-if largest > (tonumber(largestBefore) or math.huge) then
+if largest > tonumber(largestBefore) then
   -- cure: an enter reads by bytes
   redis.call('HSET', request, 'largest', largest)
 end

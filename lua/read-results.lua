@@ -60,8 +60,7 @@ end
 if redis.call('EXISTS', results) == 0 then
   return { 'read' }
 end
--- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this
--- where none is noted.
+-- No record is longer than this where the longest is not noted.
 local UNNOTED, BYTES = 65536, 1000000
 local longest = tonumber(v[1]) or UNNOTED
 -- Where a few are much longer than most, so few as fit if all were long would be too few.

@@ -29,7 +29,7 @@ export const SINCE = [
   [
     '1.0',
     [
-      ...['del', 'exists', 'get', 'info', 'lindex', 'llen', 'lpop', 'lpush', 'lrange', 'lrem'],
+      ...['del', 'exists', 'get', 'info', 'lindex', 'llen', 'lpop', 'lpush', 'lrange', 'lset'],
       ...['ltrim', 'mset', 'ping', 'rpush', 'sadd', 'set', 'srem', 'type', 'zrangebyscore'],
     ],
   ],

@@ -1,11 +1,11 @@
 -- Reads up to `count` sub-requests that nobody has read, and no more than about a mebibyte of them, but at least
 -- one. How long they are is not known before; `largest` is the length of the longest payload that was ever
--- appended, '' where a producer of an earlier version did, so as many are read at a time as may be had of those.
+-- appended, so as many are read at a time as may be had of those.
 -- Comes after writes, so it throws only if the server or the user cannot read. Answers them, and whether it stopped
 -- because they are long.
 local READ_BYTES = 1048576
 local function readSome(work, worker, count, largest)
-  local longest, found, bytes = math.max(4096, tonumber(largest) or 65536), {}, 0
+  local longest, found, bytes = math.max(4096, tonumber(largest)), {}, 0
   repeat
     local some = math.min(math.max(1, math.floor((READ_BYTES - bytes) / longest)), count - #found)
     local streams = redis.pcall('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', some, 'STREAMS', work, '>')

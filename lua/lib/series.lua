@@ -5,9 +5,8 @@
 -- The JSON of a worker begins with its figures, {"figures":"…", ten numbers: running handlers, slots; succeeded, failed,
 -- cancelled and retried since its start; and these four as its last answered report had them. A report counts what it has
 -- more than the one before. So one that arrives twice adds nothing, and the next one contains what a lost one had.
--- Workers of an earlier version report no figures.
+-- A report without figures, of another client, counts nothing.
 
--- Only commands that workers always had the right to call, so that an upgrade needs no other ACL rules.
 -- At most an hour is kept. Work counts in the last seven intervals, as a worker that is silent for longer is removed.
 local INTERVAL_MS, KEPT, OPEN, TTL_MS = 10000, 361, 7, 3660000
 
@@ -107,8 +106,7 @@ local function noteFigures(series, workers, workerInfo, worker, info, at)
     end
     local text = table.concat(interval, ' ')
     if text ~= page[k] then
-      redis.call('LINSERT', series, 'BEFORE', page[k], text)
-      redis.call('LREM', series, 1, page[k])
+      redis.call('LSET', series, k - 1, text)
     end
   end
   return true

@@ -75,7 +75,7 @@ local function refuseRecorded(batch, state, places, count, refused)
 end
 
 -- XACK acknowledged fewer successes than the worker reported: somebody who did not ask for this worker's entries has
--- settled some, as the scripts of an older version do on a server that lost writes. What is recorded already is not
+-- settled some. What is recorded already is not
 -- recorded again. What the server does not know to have been read will be read again, and is recorded then.
 -- From here on each success is asked for. Returns what is refused.
 local function refuseForgotten(batch, state, first, last, acknowledged)

@@ -24,15 +24,15 @@ describe('the intervals of a queue', () => {
     ]);
   });
 
-  it('are not begun by a worker of an earlier version, which counts nowhere', async () => {
+  it('are not begun by a report without figures, which counts nowhere', async () => {
     const scene = await fresh();
-    await scene.queue.tick('old', '{"tasks":"*"}');
+    await scene.queue.tick('other', '{"tasks":"*"}');
     expect(await seriesOf(scene)).toEqual([]);
     await scene.queue.tick('a', report(3, [1, 0, 0, 0]));
     moveClock(INTERVAL_MS);
     await scene.queue.tick('a', report(3, [1, 0, 0, 0]));
     expect((await seriesOf(scene)).map(({ workers }) => workers)).toEqual([1, 1]);
-    await scene.queue.deregister('old');
+    await scene.queue.deregister('other');
   });
 
   it('count what a worker did since its last answered report if the server has lost that one', async () => {

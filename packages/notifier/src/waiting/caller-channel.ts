@@ -17,8 +17,8 @@ export interface NamedChannel {
  * publishes there too. So a process that awaits its own requests subscribes once, before it submits them, and neither
  * subscribes to each request nor reads its state to see whether it missed the message.
  *
- * A message that is missed costs time only: the state is read at the pace of read-pace.ts. The first miss, as with
- * workers of an earlier version, has the requests awaited on their own channels for a minute.
+ * A message that is missed costs time only: the state is read at the pace of read-pace.ts. The first miss
+ * has the requests awaited on their own channels for a minute.
  */
 export class CallerChannel {
   #channel: string | undefined;

@@ -23,7 +23,7 @@ export interface RegisteredWorker {
   readonly startedAt: number;
   /** Its last sign of life, by the Redis server's clock, in ms since 1970. */
   readonly seenAt: number;
-  /** The longest time until its next sign of life, in ms. Undefined of a worker of an earlier version: 5000. */
+  /** The longest time until its next sign of life, in ms. Undefined of another client that does not report it: 5000. */
   readonly restMs?: number;
   /** Whether it takes no more work and closes when its handlers have ended. */
   readonly draining: boolean;
@@ -33,10 +33,10 @@ export interface RegisteredWorker {
   readonly leftovers: number;
   /**
    * The delay of its event loop in ms, between its last two signs of life: 99 of 100 checks, one each 100 ms, came no
-   * later than that. Undefined while it starts, and of a worker of an earlier version.
+   * later than that. Undefined while it starts.
    */
   readonly eventLoopDelayMs?: number;
-  /** Memory of its process in bytes (resident set size). Undefined of a worker of an earlier version. */
+  /** Memory of its process in bytes (resident set size). Undefined of another client that does not report it. */
   readonly rssBytes?: number;
   /** Whether it takes work, as its `health()` said; true while it starts. */
   readonly ready: boolean;
@@ -216,7 +216,7 @@ export class QueueReads {
       const id = seen[i] as string;
       const info = infos[id];
       if (!info) continue;
-      // The figures are for the history. Workers of an earlier version do not report what is named here.
+      // The figures are for the history. Another client may leave out what is named here.
       const { figures: _, ...said } = JSON.parse(info);
       const unsaid = { draining: false, longest: [], leftovers: 0, ready: true, why: [] };
       found.push({ id, ...unsaid, ...said, seenAt: Number(seen[i + 1]) });
