@@ -75,9 +75,8 @@ local function refuseRecorded(batch, state, places, count, refused)
 end
 
 -- XACK acknowledged fewer successes than the worker reported: somebody who did not ask for this worker's entries has
--- settled some. What is recorded already is not
--- recorded again. What the server does not know to have been read will be read again, and is recorded then.
--- From here on each success is asked for. Returns what is refused.
+-- settled some. What is recorded already is not recorded again. What the server does not know to have been read will be
+-- read again, and is recorded then. From here on each success is asked for. Returns what is refused.
 local function refuseForgotten(batch, state, first, last, acknowledged)
   -- cure: outcomes that others recorded are not recorded together, 2
   redis.call('HSET', batch.request, 'contested', 1)
