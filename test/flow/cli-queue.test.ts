@@ -51,7 +51,7 @@ test('list shows open requests, ended ones, or both', async ({ commandLine }) =>
   const table = (await run('list', '--state', 'all')).stdout.split('\n');
   expect(table[0]).toMatch(/^request\s+status\s+progress\s+priority\s+limit/);
   expect(table[1]).toMatch(
-    /-waits\s+no worker\s+░{10}\s+0 %\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2\s+(just now|\d+ s ago)$/,
+    /-waits\s+no ready worker\s+░{10}\s+0 %\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2\s+(just now|\d+ s ago)$/,
   );
 });
 

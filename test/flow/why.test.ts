@@ -67,7 +67,7 @@ function snapshot({
 
 const DENIED = 'no blocking connection to Redis: the Redis user may not run blmpop';
 const READY = { counts: { ready: 10 } };
-const silent = { worker: 'w1', inFlight: 3, seenAt: NOW - 13 * S, leaseEndsAt: NOW + 17 * S };
+const silent = { worker: 'w9', inFlight: 3, seenAt: NOW - 13 * S, leaseEndsAt: NOW + 17 * S };
 const producer = (forS: number) => ({
   ...{ seenAt: NOW - forS * S, leaseEndsAt: NOW + (30 - forS) * S, ifLost: 'cancel' as const },
 });
@@ -130,7 +130,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         silentWorkers: [silent],
       },
       undefined,
-      'it is being cancelled; 3 are on a worker last seen 13 s ago; taken over in about 17 s',
+      'it is being cancelled; 3 are on a worker last seen 13 s ago; taken over in about 17 s. Wait: another worker takes over by itself',
     ],
   ],
   'its deadline passed, and nobody has ended it': [
@@ -158,7 +158,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
   ],
   'nobody serves its task': [
     [
-      { ...READY, parked: true, task: 'mail', queue: { workers: [] } },
+      { ...READY, parked: true, task: 'mail', queue: { workers: [worker({ tasks: ['other'] })] } },
       'task',
       'no worker serves task mail. Start one that does, or cancel the request if the name is wrong',
     ],
@@ -202,6 +202,34 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       '3 are on a worker last seen 34 s ago; its queue has no worker. Start one, as `new Worker` or `piecework worker`: it will run then',
     ],
   ],
+  'the workers that serve it are gone or closing': [
+    [
+      {
+        ...{ ...READY, task: 'mail' },
+        queue: {
+          workers: [
+            worker({ id: 'w1', tasks: ['mail'], draining: true, running: 2 }),
+            worker({ id: 'w2', tasks: ['other'] }),
+          ],
+        },
+      },
+      'worker',
+      'all workers that serve task mail are closing. Start one, as `new Worker` or `piecework worker`: it will run then',
+    ],
+    [
+      {
+        ...{ ...READY, task: 'mail' },
+        queue: {
+          workers: [
+            worker({ id: 'w1', tasks: ['mail'], seenAt: NOW - 30 * S }),
+            worker({ id: 'w2', tasks: ['other'] }),
+          ],
+        },
+      },
+      'worker',
+      'the only worker that serves task mail was last seen 30 s ago. Start another one; if its process still runs, a handler may block its event loop',
+    ],
+  ],
   'its worker is silent': [
     [
       { counts: { inFlight: 3 }, running: 3, silentWorkers: [silent] },
@@ -212,11 +240,31 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
   'a handler blocks its worker': [
     [
       {
-        ...{ counts: { inFlight: 1 }, running: 1, holders: ['w1'] },
+        ...{ counts: { inFlight: 1 }, running: 1 },
+        holders: [{ worker: 'w1', renewedAt: NOW - 5 * S }],
         queue: { workers: [worker({ seenAt: NOW - 40 * S })] },
       },
       'handler',
       'worker w1 has reported nothing for 40 s, and its lease is renewed. A handler may block its event loop; if it stays so, end that process',
+    ],
+    [
+      {
+        ...{ counts: { inFlight: 1 }, running: 1 },
+        holders: [{ worker: 'w1', renewedAt: NOW - 50 * S }],
+        queue: { workers: [worker({ seenAt: NOW - 40 * S })] },
+      },
+      'handler',
+      'worker w1 has reported nothing for 40 s, and the renewal of its lease is not due yet. Wait: if it has ended, another worker takes over when its lease is over',
+    ],
+  ],
+  'its worker is to run it alone': [
+    [
+      {
+        ...{ counts: { inFlight: 1 }, running: 1 },
+        queue: { workers: [worker({ suspects: { requests: ['r'], wait: true } })] },
+      },
+      'slots',
+      'sub-requests of it whose workers died wait to run alone on worker w1, until the handlers beside them end. Wait, or start another worker',
     ],
   ],
   'a handler hangs': [
@@ -468,7 +516,11 @@ describe('the cause that goes before others', () => {
     const all = {
       ...{ status: 'open', paused: true, parked: true, task: 'mail', running: 1 },
       ...{ counts: { inFlight: 1, ready: 8, delayed: 1 }, deadline: NOW + 60 * S },
-      ...{ heldUntil: NOW + 300 * S, silentWorkers: [silent], holders: ['w2'] },
+      ...{
+        heldUntil: NOW + 300 * S,
+        silentWorkers: [silent],
+        holders: [{ worker: 'w2', renewedAt: NOW }],
+      },
       queue: {
         pausedUntil: 0,
         memory: { used: 99, most: 100 },

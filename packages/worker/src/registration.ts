@@ -56,16 +56,23 @@ export class Registration {
 
   get #now(): Pick<
     RegisteredWorker,
-    'running' | 'draining' | 'longest' | 'leftovers' | 'ready' | 'why'
+    'running' | 'draining' | 'longest' | 'leftovers' | 'suspects' | 'ready' | 'why'
   > {
     const busy = Array.from(this.#watched.sessions(), ({ attempts }) => attempts);
     const oldest = busy.filter(({ oldest }) => oldest < Infinity);
     oldest.sort((a, b) => a.oldest - b.oldest);
     const longest = oldest.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
-    const { running, closing: draining, leftovers } = this.#context;
+    const { running, closing: draining, leftovers, isolation } = this.#context;
     const { ready, why } = this.#watched.health();
     return {
-      ...{ running, draining, longest, leftovers: leftovers.count, ready },
+      ...{
+        running,
+        draining,
+        longest,
+        leftovers: leftovers.count,
+        suspects: isolation.report,
+        ready,
+      },
       why: why.slice(0, SENTENCES).map((sentence) => sentence.slice(0, SENTENCE)),
     };
   }

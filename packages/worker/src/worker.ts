@@ -200,7 +200,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker is live and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { connection, id, memory, renewal, stalls, leftovers, events } = this.#context;
+    const { connection, id, isolation, memory, renewal, stalls, leftovers, events } = this.#context;
     const seen = this.#shards;
     // With several shards, each sentence names its shard.
     const words = (of: (shard: Shard) => string) =>
@@ -212,6 +212,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       state: this.#state,
       intakeDown: words(({ intake }) => intake.down),
       refused: events.refused,
+      isolated: isolation.said,
       intakeMoving: words(({ intake }) => intake.moving),
       intakeEnded: seen.some(({ intake }) => intake.ended),
       stalled: stalls.said,

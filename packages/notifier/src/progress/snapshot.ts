@@ -77,8 +77,8 @@ export interface Snapshot {
   readonly keepsResults: boolean;
   /** As it is stored: '3', or '5%'. */
   readonly toleratedFailures: string;
-  /** Workers with sub-requests of it. */
-  readonly holders: readonly string[];
+  /** Workers with sub-requests of it, and when each last renewed its lease. */
+  readonly holders: readonly { readonly worker: string; readonly renewedAt: number }[];
   /** Of its queue; of a request that has ended it may be empty. */
   readonly queue: QueueConditions;
   /** Other requests with running handlers, and their priorities. */

@@ -181,7 +181,7 @@ export async function statusIn(
     parked: state['parked'] === '1',
     keepsResults: state['results'] !== 'discard',
     toleratedFailures: state['toleratedFailures'] ?? '0',
-    holders: leases.map(({ worker }) => worker),
+    holders: leases.map(({ worker, endsAt, leaseMs }) => ({ worker, renewedAt: endsAt - leaseMs })),
     queue,
     others: mayWait ? await signs.others(request, queue) : [],
   });

@@ -7,16 +7,54 @@ import { ago, n, slotsText } from './why-words.js';
  * (why.ts): how many slots they have, and which of them take no work.
  */
 
-/** Workers with a sign of life: in a fleet of any size some worker ticks within this time. */
+/**
+ * Workers with a sign of life: in a fleet of any size some worker ticks within this time. One that has missed the
+ * renewal of a lease is not taken for live, even if it reported a moment before.
+ */
 export function aliveAt({
   readAt,
+  silentWorkers,
   queue: { workers },
 }: Snapshot): (worker: RegisteredWorker) => boolean {
-  return (worker) => !isSilentWorker(worker, workers.length, readAt);
+  return (worker) =>
+    !isSilentWorker(worker, workers.length, readAt) &&
+    silentWorkers.every((silent) => silent.worker !== worker.id);
 }
 
 export const serves = ({ tasks }: RegisteredWorker, task: string): boolean =>
   tasks === '*' || tasks.includes(task);
+
+/** Why no worker can begin with it, and what to do; undefined: one is there, though it may have no free slot. */
+export function lackOfWorker(seen: Snapshot) {
+  const { queue, readAt, task = '' } = seen;
+  const advice = 'start one, as `new Worker` or `piecework worker`: it will run then';
+  const { workers } = queue;
+  if (workers.length === 0)
+    return { why: 'its queue has no worker', waitingFor: 'worker', advice } as const;
+  const able = workers.filter((worker) => serves(worker, task));
+  const which = task ? `task ${task}` : 'requests without a task';
+  if (able.length === 0)
+    return {
+      why: `no worker serves ${which}`,
+      waitingFor: 'task',
+      advice: 'start one that does, or cancel the request if the name is wrong',
+    } as const;
+  const alive = able.filter(aliveAt(seen));
+  if (alive.some(({ draining }) => !draining)) return undefined;
+  const of = able.length === workers.length ? 'of its queue' : `that serve ${which}`;
+  if (alive.length > 0)
+    return { why: `all workers ${of} are closing`, waitingFor: 'worker', advice } as const;
+  const seenAt = Math.max(...able.map((worker) => worker.seenAt));
+  const silent =
+    able.length === 1
+      ? `the only worker ${of.replace('serve', 'serves')} was last seen`
+      : `the ${n(able.length)} workers ${of} were last seen`;
+  return {
+    why: `${silent} ${ago(seenAt, readAt)}`,
+    waitingFor: 'worker',
+    advice: 'start another one; if its process still runs, a handler may block its event loop',
+  } as const;
+}
 
 const busyOf = ({ running, leftovers }: RegisteredWorker) => running + leftovers;
 const hasFree = (worker: RegisteredWorker) => busyOf(worker) < worker.concurrency;
@@ -52,7 +90,7 @@ const isUnfit = (worker: RegisteredWorker, { readAt, queue: { workers } }: Snaps
 function unfitAmong(unfit: readonly RegisteredWorker[], now: number) {
   const first = unfit.find(({ ready }) => !ready) ?? unfit[0];
   if (!first) return undefined;
-  const { id, ready, why, seenAt } = first;
+  const { id, ready, why, seenAt, suspects } = first;
   const others = unfit.length - 1;
   const more = (verb: string) => (others === 0 ? '' : `; ${n(others)} more ${verb}`);
   if (ready)
@@ -62,8 +100,11 @@ function unfitAmong(unfit: readonly RegisteredWorker[], now: number) {
       advice: 'start another worker if it has; if not, its log says why it does not report',
     };
   const waitingFor: WaitingFor = 'worker';
-  const advice = 'correct this, or start a worker that can';
-  const reason = `${why[0] ?? 'it reports no reason'}${more(others === 1 ? 'takes none' : 'take none')}`;
+  const advice = suspects
+    ? 'wait, or start another worker'
+    : 'correct this, or start a worker that can';
+  const said = why[0]?.replace(/\.$/, '') ?? 'it reports no reason';
+  const reason = `${said}${more(others === 1 ? 'takes none' : 'take none')}`;
   return { why: `worker ${id} takes no work: ${reason}`, waitingFor, advice };
 }
 

@@ -1,6 +1,6 @@
 import { ENDED_BY, isOverdueAt, type LongestRun, lasting, TIGHT_MEMORY } from '@piecework/protocol';
 import type { Snapshot, WaitingFor, Why } from './snapshot.js';
-import { aliveAt, fleetFor, serves, stuckText, unfitText } from './why-fleet.js';
+import { aliveAt, fleetFor, lackOfWorker, stuckText, unfitText } from './why-fleet.js';
 import {
   ago,
   capitalised,
@@ -55,6 +55,7 @@ const CAUSES: readonly ((seen: Snapshot) => Cause | undefined)[] = [
   withoutWorker,
   silence,
   blockedWorker,
+  isolation,
   overdueHandler,
   fullServer,
   ofProducer,
@@ -81,17 +82,18 @@ function ended({ status, outcome, endReason, counts, toleratedFailures }: Snapsh
     : { why: `it failed: ${share}, and it tolerates ${toleratedFailures}` };
 }
 
-function cancelling({ status, endReason, counts, silentWorkers, readAt }: Snapshot) {
+function cancelling(seen: Snapshot): Cause | undefined {
+  const { status, endReason, counts, silentWorkers, readAt } = seen;
   if (status !== 'cancelling') return undefined;
   const { inFlight } = counts;
   const because = endReason && endReason !== 'cancel' ? `, as ${ENDED_BY[endReason]}` : '';
-  const rest =
-    silentWorkers.length > 0
-      ? silenceOf(silentWorkers, readAt)
-      : inFlight > 0
-        ? `${n(inFlight)} ${inFlight === 1 ? 'has' : 'have'} not ended yet`
-        : 'nothing of it runs';
-  return { why: `it is being cancelled${because}; ${rest}` };
+  const begin = `it is being cancelled${because}; `;
+  const left = silentWorkers.length > 0 ? (withoutWorker(seen) ?? silence(seen)) : undefined;
+  if (left) return { ...left, waitingFor: undefined, why: begin + left.why };
+  if (inFlight === 0) return { why: `${begin}nothing of it runs` };
+  const longest = longestOf(seen);
+  const long = longest ? `; sub-request ${runText(longest, readAt)}` : '';
+  return { why: `${begin}${n(inFlight)} ${inFlight === 1 ? 'has' : 'have'} not ended yet${long}` };
 }
 
 function pastDeadline({ deadline, readAt }: Snapshot) {
@@ -100,17 +102,18 @@ function pastDeadline({ deadline, readAt }: Snapshot) {
   return { why: `its deadline passed ${ago(deadline, readAt)}; ${when}` };
 }
 
-function paused({ paused, running }: Snapshot): Cause | undefined {
-  if (!paused) return undefined;
-  return { why: `it is paused${stillRun(running)}`, waitingFor: 'resume', advice: 'resume it' };
+function paused(seen: Snapshot): Cause | undefined {
+  if (!seen.paused) return undefined;
+  return { why: `it is paused${stillRun(seen)}`, waitingFor: 'resume', advice: 'resume it' };
 }
 
-function queuePaused({ queue, readAt, running }: Snapshot): Cause | undefined {
+function queuePaused(seen: Snapshot): Cause | undefined {
+  const { queue, readAt } = seen;
   const { pausedUntil, pausedSince } = queue;
   if (pausedUntil === undefined || (pausedUntil !== 0 && pausedUntil <= readAt)) return undefined;
   const why = `its queue ${lastingState('paused', pausedSince, pausedUntil, readAt)}`;
   const advice = pausedUntil === 0 ? 'resume the queue' : 'wait, or resume the queue';
-  return { why: `${why}${stillRun(running)}`, waitingFor: 'queue', advice };
+  return { why: `${why}${stillRun(seen)}`, waitingFor: 'queue', advice };
 }
 
 /** 'is paused until 2026-11-28T20:05:00Z (in 5 min; so far for 20 s)'; `until` 0: without an end */
@@ -122,21 +125,24 @@ function lastingState(state: string, since: number | undefined, until: number, n
   return `is ${state}${end}${beside === '' ? '' : ` (${beside})`}`;
 }
 
-const stillRun = (running: number) =>
-  running === 0 ? '' : `; ${n(running)} still ${running === 1 ? 'runs' : 'run'}`;
+/** '; 2 still run; 3 are on a worker last seen 20 s ago' */
+function stillRun({ running, silentWorkers, readAt }: Snapshot): string {
+  const silent = silentWorkers.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  const live = Math.max(0, running - silent);
+  const run = live === 0 ? '' : `; ${n(live)} still ${live === 1 ? 'runs' : 'run'}`;
+  return silent === 0 ? run : `${run}; ${onSilent(silentWorkers, readAt)}`;
+}
 
 function unserved(seen: Snapshot): Cause | undefined {
-  const { task = '', queue, parked, counts } = seen;
-  const { workers } = queue;
-  const met = parked || (workers.some(aliveAt(seen)) && counts.ready > 0 && counts.inFlight === 0);
-  if (!met || workers.some((worker) => serves(worker, task))) return undefined;
-  const which = task ? `task ${task}` : 'requests without a task';
-  const advice = 'start one that does, or cancel the request if the name is wrong';
-  return { why: `no worker serves ${which}`, waitingFor: 'task', advice };
+  const { queue, parked, counts } = seen;
+  const met =
+    parked || (queue.workers.some(aliveAt(seen)) && counts.ready > 0 && counts.inFlight === 0);
+  const lack = met ? lackOfWorker(seen) : undefined;
+  return lack?.waitingFor === 'task' ? lack : undefined;
 }
 
 function held(seen: Snapshot): Cause | undefined {
-  const { heldUntil, heldSince, heldForMemory, readAt, running } = seen;
+  const { heldUntil, heldSince, heldForMemory, readAt } = seen;
   if (heldUntil === undefined) return undefined;
   if (heldForMemory) return lackOfRoom(seen);
   if (heldSince === 'created')
@@ -146,28 +152,21 @@ function held(seen: Snapshot): Cause | undefined {
       advice: 'wait, or cancel it and submit it without the delay',
     };
   return {
-    why: `it ${lastingState('held by its handler', heldSince, heldUntil, readAt)}${stillRun(running)}`,
+    why: `it ${lastingState('held by its handler', heldSince, heldUntil, readAt)}${stillRun(seen)}`,
     waitingFor: 'time',
     advice: 'wait: nothing ends a hold earlier',
   };
 }
 
-const START = 'start one, as `new Worker` or `piecework worker`: it will run then';
-
 function withoutWorker(seen: Snapshot): Cause | undefined {
   const { counts, silentWorkers, readAt, queue } = seen;
-  const alive = queue.workers.filter(aliveAt(seen));
   const last = silentWorkers.at(-1);
-  if (counts.inFlight === 0 && counts.ready + counts.delayed > 0) {
-    if (alive.length === 0)
-      return { why: 'its queue has no worker', waitingFor: 'worker', advice: START };
-    if (alive.every(({ draining }) => draining))
-      return { why: 'all workers of its queue are closing', waitingFor: 'worker', advice: START };
-  }
+  if (counts.inFlight === 0)
+    return counts.ready + counts.delayed > 0 ? lackOfWorker(seen) : undefined;
   // Somebody would have taken over by now.
-  if (!last || last.leaseEndsAt > readAt || alive.length > 0) return undefined;
-  const why = `${onSilent(silentWorkers, readAt)}; its queue has no worker`;
-  return { why, waitingFor: 'worker', advice: START };
+  if (!last || last.leaseEndsAt > readAt || queue.workers.some(aliveAt(seen))) return undefined;
+  const lack = lackOfWorker({ ...seen, queue: { ...queue, workers: [] } });
+  return lack && { ...lack, why: `${onSilent(silentWorkers, readAt)}; ${lack.why}` };
 }
 
 function silence(seen: Snapshot): Cause | undefined {
@@ -183,13 +182,31 @@ function silence(seen: Snapshot): Cause | undefined {
 function blockedWorker(seen: Snapshot): Cause | undefined {
   const { holders, queue, readAt } = seen;
   const isAlive = aliveAt(seen);
-  const blocked = queue.workers.find((one) => holders.includes(one.id) && !isAlive(one));
+  const renewedAt = (id: string) => holders.find(({ worker }) => worker === id)?.renewedAt;
+  const blocked = queue.workers.find((one) => renewedAt(one.id) !== undefined && !isAlive(one));
   if (!blocked) return undefined;
-  const since = lasting(readAt - blocked.seenAt);
+  const why = `worker ${blocked.id} has reported nothing for ${lasting(readAt - blocked.seenAt)}`;
+  const waitingFor = 'handler';
+  if ((renewedAt(blocked.id) ?? 0) > blocked.seenAt)
+    return {
+      why: `${why}, and its lease is renewed`,
+      waitingFor,
+      advice: 'a handler may block its event loop; if it stays so, end that process',
+    };
+  const advice = 'wait: if it has ended, another worker takes over when its lease is over';
+  return { why: `${why}, and the renewal of its lease is not due yet`, waitingFor, advice };
+}
+
+/** Its sub-requests whose workers died wait on a worker until nothing else runs there. */
+function isolation(seen: Snapshot): Cause | undefined {
+  const by = seen.queue.workers
+    .filter(aliveAt(seen))
+    .find(({ suspects }) => suspects?.wait && suspects.requests.includes(seen.id));
+  if (!by) return undefined;
   return {
-    why: `worker ${blocked.id} has reported nothing for ${since}, and its lease is renewed`,
-    waitingFor: 'handler',
-    advice: 'a handler may block its event loop; if it stays so, end that process',
+    why: `sub-requests of it whose workers died wait to run alone on worker ${by.id}, until the handlers beside them end`,
+    waitingFor: 'slots',
+    advice: 'wait, or start another worker',
   };
 }
 
@@ -240,7 +257,7 @@ function lackOfRoom(seen: Snapshot): Cause {
   // Workers hold until there is more room than that; and the request may be on another server than its queue.
   const part = share < TIGHT_MEMORY ? '' : ` (${Math.floor(share * 100)} % of maxmemory)`;
   return {
-    why: `${said}${part}, and its results need room${stillRun(seen.running)}`,
+    why: `${said}${part}, and its results need room${stillRun(seen)}`,
     waitingFor: 'memory',
     advice: 'raise maxmemory, or drop complete requests',
   };
@@ -335,8 +352,10 @@ function runs(seen: Snapshot): Cause | undefined {
   const isFull = slots > 0 && free === 0;
   const full = slots === 1 ? 'the only one is taken' : `all ${n(slots)} are taken`;
   const slot = isFull ? ` for a slot: ${full}${stuckText(stuck)}` : '';
-  const why = `${n(running)} ${verb} and ${wait}${slot}${unfitText(unfit)}${long}`;
-  return { why, advice: (isFull ? stuck?.advice : undefined) ?? unfit?.advice };
+  const lack = lackOfWorker(seen);
+  const gone = lack ? `; ${lack.why}` : '';
+  const why = `${n(running)} ${verb} and ${wait}${slot}${gone}${unfitText(unfit)}${long}`;
+  return { why, advice: lack?.advice ?? (isFull ? stuck?.advice : undefined) ?? unfit?.advice };
 }
 
 /** What is to be known besides the cause. */

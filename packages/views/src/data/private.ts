@@ -97,7 +97,7 @@ function describe(value: unknown, text: string): string {
 }
 
 const ADDRESS =
-  /\b(?:redis|valkey)s?(?:-sentinel)?:\/\/\S+|\[[0-9a-f:.]+\](?::\d+)?|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b(?=[\w.-]*[a-z])[\w.-]+:\d{2,5}\b|(?<![\w/])\/[\w./-]+\.sock\b/gi;
+  /\b(?:redis|valkey)s?(?:-sentinel)?:\/\/\S+|\[[0-9a-f:.]+\](?::\d+)?|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|(?<![\w.-])(?!\d{4}-\d\d-\d\dT)(?=[\w.-]*[a-z])[\w.-]+:\d{2,5}\b|(?<![\w/])\/[\w./-]+\.sock\b/gi;
 
 /**
  * Names servers 'server 1', 'server 2' and so on instead of their addresses. The same address keeps its number as long

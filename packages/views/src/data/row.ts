@@ -84,7 +84,10 @@ export function keptRow(
   };
 }
 
-/** The message of an error is masked as elsewhere, and what workers report of their servers, too. */
+/**
+ * The message of an error is masked as elsewhere, and what workers report of their servers, too. Ids and times stay as
+ * they are.
+ */
 function whyOf(
   { why, retry }: RequestStatus,
   privacy: Privacy,
@@ -92,8 +95,9 @@ function whyOf(
   about: Parameters<Privacy['message']>[1],
 ): string {
   const message = retry?.lastError?.message ?? '';
-  if (message === '') return told(why);
-  return why.split(message).map(told).join(privacy.message(message, about));
+  const [before = '', reported] = why.split(/(?<= takes no work: )/);
+  const said = reported === undefined ? before : before + told(reported);
+  return message === '' ? said : said.replaceAll(message, () => privacy.message(message, about));
 }
 
 function rateOf(before: KeptRow, done: number, passed: number): number {

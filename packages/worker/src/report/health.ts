@@ -1,7 +1,8 @@
 /**
  * The answer to a probe. `live`: the worker can do its work without being started anew; false asks for a restart,
  * as when handlers that do not stop occupy all slots. `ready`: it takes work now; false while it starts, drains,
- * cannot reach Redis (no answer for 5 s) or lacks a right there, which a restart would not cure.
+ * cannot reach Redis (no answer for 5 s) or lacks a right there, which a restart would not cure, and while it runs
+ * alone what ended workers before.
  */
 export interface WorkerHealth {
   /** Boot id of the worker. */
@@ -30,6 +31,8 @@ export interface Vitals {
   readonly intakeDown: string;
   /** Why no token can be taken although it is up; '' when one can. */
   readonly intakeMoving?: string;
+  /** Why it runs nothing but suspects; '' when it takes other work, too. */
+  readonly isolated?: string;
   /** Which right the Redis user lacks, as a call was told lately; '' when none was. */
   readonly refused?: string;
   /** Whether the loop that takes tokens has ended without a close. */
@@ -65,6 +68,7 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
     if (seen.intakeMoving) why.push(seen.intakeMoving);
+    if (seen.isolated) why.push(seen.isolated);
     if (seen.refused && !seen.intakeDown.includes(seen.refused)) why.push(seen.refused);
     if (seen.silentMs > 0) {
       const trouble = (seen.trouble ?? '').replace(/^connect: /, '');

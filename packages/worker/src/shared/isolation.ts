@@ -1,7 +1,9 @@
-import type { Entry } from '@piecework/protocol';
+import type { Entry, RegisteredWorker } from '@piecework/protocol';
 
 /** What may run sub-requests in this process: a session. */
 export interface Holder {
+  /** Id of its request. */
+  readonly id: string;
   /** Reads no more, and returns what it has not started. */
   leave(): void;
   /** Whether nothing runs, waits to be settled, or is under way. */
@@ -40,6 +42,8 @@ const SHRINK = 4;
 /** How long suspects first wait for the handlers that run beside them, in ms; twice as long each next time. */
 const PATIENCE_MS = 5_000;
 const LONGEST_PATIENCE_MS = 600_000;
+/** Of how many requests it reports suspects. */
+const REPORTED = 10;
 /** How long a process that could not be cleared keeps another suspect before it gives it back, in ms. */
 const PASS_ON_MS = 1_000;
 
@@ -65,6 +69,8 @@ export class Isolation {
   readonly #sessions: () => Iterable<Holder>;
   readonly #handlers: () => number;
   readonly #parties = new Map<Holder, Party>();
+  /** While it refuses: the requests whose suspects were given back or passed on. */
+  readonly #refused = new Set<string>();
   /** The smallest company that one of them may run in. */
   #most = Number.POSITIVE_INFINITY;
   #running = false;
@@ -85,6 +91,26 @@ export class Isolation {
     return this.#parties.size > 0;
   }
 
+  /** The requests whose suspects run here alone, or wait for that; undefined: none. */
+  get report(): RegisteredWorker['suspects'] {
+    const isRefusing = !this.active && performance.now() < this.#refusesUntil;
+    if (!isRefusing) this.#refused.clear();
+    const ids = isRefusing ? this.#refused : Array.from(this.#parties.keys(), ({ id }) => id);
+    const requests = [...ids].slice(0, REPORTED);
+    return requests.length === 0 ? undefined : { requests, wait: !this.#running };
+  }
+
+  /** Why this process takes no work; '': it does. */
+  get said(): string {
+    if (!this.active || !this.report) return '';
+    const [first, ...others] = this.report.requests;
+    const more = others.length === 0 ? '' : ` and ${others.length} more`;
+    const whose = `sub-requests of ${first}${more} whose workers died`;
+    return this.#running
+      ? `${whose} run alone in it`
+      : `${whose} wait to run alone in it, until the handlers beside them end`;
+  }
+
   /** Whether more suspects may join. */
   get clearing(): boolean {
     return this.active && !this.#running;
@@ -102,6 +128,7 @@ export class Isolation {
     // cure: suspects of several requests make one company
     if (this.#running) return [];
     if (!this.active && performance.now() < this.#refusesUntil) {
+      this.#refused.add(holder.id);
       setTimeout(() => calls.giveBack(PASS_ON_MS), PASS_ON_MS).unref();
       return suspects;
     }
@@ -150,7 +177,9 @@ export class Isolation {
     const waitedMs = this.#patienceMs;
     this.#patienceMs = Math.min(2 * waitedMs, LONGEST_PATIENCE_MS);
     this.#refusesUntil = performance.now() + this.#patienceMs;
+    this.#refused.clear();
     for (const [holder, { giveBack }] of [...this.#parties]) {
+      this.#refused.add(holder.id);
       // cure: suspects are returned when other handlers do not end
       giveBack(waitedMs);
       // Its request, and with it the suspects, may have ended while one of its handlers still runs.

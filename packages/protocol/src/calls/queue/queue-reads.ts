@@ -38,6 +38,11 @@ export interface RegisteredWorker {
   readonly eventLoopDelayMs?: number;
   /** Memory of its process in bytes (resident set size). Undefined of another client that does not report it. */
   readonly rssBytes?: number;
+  /**
+   * The requests, at most ten, whose sub-requests end workers and run alone there; `wait`: not yet, as other handlers
+   * still run. Undefined: there are none.
+   */
+  readonly suspects?: { readonly requests: readonly string[]; readonly wait: boolean };
   /** Whether it takes work, as its `health()` said; true while it starts. */
   readonly ready: boolean;
   /** What its `health()` named as wrong, at most five sentences; empty when nothing is, and while it starts. */
