@@ -776,6 +776,15 @@ describe('what is shown', () => {
     expect(row.why).toBe(
       'worker w takes no work: ECONNREFUSED server 1; the last error: E: (hidden)',
     );
+    const paused = {
+      ...status,
+      retry: undefined,
+      why: 'its queue is paused until 2026-11-28T20:05:00Z; handlers of order:12345 run',
+    };
+    expect(keptRow(paused as never, 'q', privacy, told, 1, undefined).row.why).toBe(paused.why);
+    expect(told(`until 2026-11-28T20:05:00Z at redis:6379`)).toBe(
+      'until 2026-11-28T20:05:00Z at server 2',
+    );
   });
 
   it('of what is ready: how much of it cannot start, and why', () => {
@@ -1042,6 +1051,7 @@ describe('what it costs Redis', () => {
     const statusOf = (n: number) => ({
       ...{ id: `request-${n}`, status: 'sealed', generation: 1, priority: n % 100, limit: null },
       ...{ task: `task-${n % 7}`, metadata: { n }, createdAt: n, progress: {}, running: 0 },
+      why: 'it waits for its turn',
       counts: {
         ready: n,
         inFlight: 0,

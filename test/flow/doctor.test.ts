@@ -59,6 +59,11 @@ describe('the books', () => {
       connection.client.xdel(request.keys.work, `${generation}-2`),
     'its stream has 3 of 5': ({ connection, request }) =>
       connection.client.hincrby(request.keys.request, 'total', 2),
+    '1 of its sub-requests are neither settled nor waiting': ({
+      connection,
+      request,
+      generation,
+    }) => connection.client.xack(request.keys.work, 'workers', `${generation}-0`),
     '1 are due again, but 0': ({ connection, request, generation }) =>
       connection.client.zadd(request.keys.due, 0, `${generation}-0`),
     '1 permits are granted, but workers have 0': ({ connection, request }) =>

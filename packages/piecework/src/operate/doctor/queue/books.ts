@@ -25,13 +25,15 @@ function unreadOf(snapshot: RequestSnapshot): number {
 
 /** What is wrong with the books of an unfinished request; undefined: nothing. */
 export function wrongBooks(snapshot: RequestSnapshot): string | undefined {
-  const { fields, pending, returned, entries, due } = snapshot;
+  const { fields, pending, unread, returned, entries, due } = snapshot;
   const total = Number(fields['total']);
   const settled = settledOf(snapshot);
   const sum = `total ${total}, settled ${settled}, delivered ${pending}`;
   if (unreadOf(snapshot) < 0) return `more is settled and delivered than exists (${sum})`;
   if (entries < total - settled)
     return `its stream has ${entries} of ${total - settled} unsettled sub-requests`;
+  const gone = unread === undefined ? 0 : unreadOf(snapshot) - unread;
+  if (gone > 0) return `${gone} of its sub-requests are neither settled nor waiting (${sum})`;
   if (due > pending) return `more is due again (${due}) than was delivered (${pending})`;
   if (due !== returned) return `${due} are due again, but ${returned} were returned`;
   const permits = Object.entries(fields).filter(([field]) => field.startsWith('permits:'));

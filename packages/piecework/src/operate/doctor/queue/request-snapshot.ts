@@ -23,6 +23,8 @@ export interface RequestSnapshot {
   readonly fields: Readonly<Record<string, string>>;
   /** Delivered and unsettled: all, and of these what the consumer of returned work owns. */
   readonly pending: number;
+  /** How many it has not delivered yet; undefined: the server does not know. */
+  readonly unread: number | undefined;
   readonly returned: number;
   /** Entries of its stream, and of `due`. */
   readonly entries: number;
@@ -114,7 +116,7 @@ async function compactSide(connection: Connection, id: string): Promise<RequestS
   const { state = {}, ready = 0, inFlight = 0, delayed = 0 } = read ?? {};
   const entries = ready + inFlight + delayed;
   return {
-    ...{ fields: state, pending: inFlight, returned: 0, entries },
+    ...{ fields: state, pending: inFlight, unread: undefined, returned: 0, entries },
     ...{ due: 0, dueNow: 0, dueLast: undefined },
   };
 }
@@ -125,10 +127,13 @@ function requestSide(replies: Replies): RequestSide {
   const consumers = (optional(replies[2]) as unknown[][]).map(recordOf);
   const [, last] = unwrap(replies[6]) as string[];
   const fields = recordOf(unwrap(replies[0])) as Record<string, string>;
+  const known = recordOf(group ?? []);
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
   return {
     fields,
-    pending: Number(recordOf(group ?? [])['pending'] ?? 0),
+    pending: Number(known['pending'] ?? 0),
+    // Redis does not always know it.
+    unread: known['lag'] === undefined || known['lag'] === null ? undefined : Number(known['lag']),
     returned: Number(returned ?? 0),
     entries: Number(unwrap(replies[3])),
     due: Number(unwrap(replies[4])),

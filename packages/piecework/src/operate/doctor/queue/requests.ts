@@ -55,7 +55,7 @@ export async function checkRequests(
     ...tell(of('books'), 'books', `the counts of ${many(open, 'open request')} are right`, {
       level: error,
       advice:
-        'drop it and submit it again; its server lost writes, or another program wrote to its keys: check who may',
+        'drop it and submit it again; its server lost writes, a worker lacked a right in the middle of a script, or another program wrote to its keys: check who may',
     }),
     ...tell(of('tokens'), 'tokens', 'every open request is looked after in time', {
       level: error,
