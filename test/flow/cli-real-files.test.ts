@@ -504,6 +504,16 @@ describe('gzip that is broken in its middle', () => {
     }
   });
 
+  test('in its last byte has all lines before', async ({ commandLine: { file, run } }) => {
+    const lines = Array.from({ length: 1_000 }, (_, i) => `${i}\n`).join('');
+    const input = await file('cut.gz', gzipSync(lines).subarray(0, -1));
+    const args = ['run', '--input', input, '--handler', await file('h.mjs', ECHO), '--out', '-'];
+    const { code, stdout, stderr } = await run(...args);
+    expect(code).toBe(1);
+    expect(stderr).toContain('broken gzip data after line 1000 (unexpected end of file)');
+    expect(jsonLines(stdout)).toHaveLength(1_000);
+  });
+
   test('is suspected where a line is wrong', async ({ commandLine: { file } }) => {
     const input = await file('a.gz', gzipSync(bytes('1\n\xff\n')));
     await expect(itemsOf([input])).rejects.toThrow(

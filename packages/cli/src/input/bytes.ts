@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createReadStream, ReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type ZlibOptions } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol/contract';
 import { quoted } from '../terminal/quoted.js';
 import { FORMAT_BYTES, isOther, mayBeOther, refuseOther } from './other-formats.js';
@@ -47,12 +47,17 @@ export async function openBytes(
 ): Promise<InputBytes> {
   const size = path === '-' ? 0 : await sizeOf(path);
   const raw = path === '-' ? process.stdin : createReadStream(path);
-  const close = () => void raw.destroy();
+  let decompressed: Readable | undefined;
+  const close = () => {
+    raw.destroy();
+    decompressed?.destroy();
+  };
   try {
     const outer = await peeked(raw instanceof ReadStream ? whole(raw, size) : raw);
     refuseOther(outer.head, path, command);
     const unpack = unpackOf(outer.head);
-    const bytes = unpack === undefined ? outer : await peeked(await unpacked(unpack, outer.stream));
+    decompressed = unpack && (await unpacked(unpack, outer.stream));
+    const bytes = decompressed ? await peeked(decompressed) : outer;
     if (unpack !== undefined) refuseOther(bytes.head, path, command, unpack);
     if (isText) refuseUnmarked(bytes.head, path, command, unpack);
     return { stream: binary ? bytes.stream : textOf(bytes), unpack, close };
@@ -72,7 +77,9 @@ export async function checkFormat(path: string, isText: boolean, command: string
     const head = Buffer.alloc(FORMAT_BYTES);
     const { bytesRead } = await file.read(head, 0, FORMAT_BYTES, 0);
     refuseOther(head.subarray(0, bytesRead), path, command);
-    if (isText) refuseUnmarked(head.subarray(0, bytesRead), path, command);
+    // Of compressed data it is tested once it is decompressed.
+    if (isText && unpackOf(head) === undefined)
+      refuseUnmarked(head.subarray(0, bytesRead), path, command);
   } finally {
     await file.close();
   }
@@ -160,7 +167,7 @@ function whole(file: ReadStream, size: number): Readable {
         `the file became shorter while it was read, from ${size} to ${left} bytes: what was cut off is not read. Run it on a file that nobody writes`,
       );
   };
-  return Readable.from(chunks(), { objectMode: false });
+  return streamOf(chunks());
 }
 
 interface Peeked {
@@ -182,7 +189,7 @@ async function peeked(from: Readable): Promise<Peeked> {
     if (head.length > 0) yield head;
     if (!ended) yield* { [Symbol.asyncIterator]: () => chunks };
   };
-  return { head, stream: Readable.from(all(), { objectMode: false }) };
+  return { head, stream: streamOf(all()) };
 }
 
 /** Text without its byte order mark, in UTF-8. @throws PayloadError */
@@ -191,10 +198,8 @@ function textOf({ head, stream }: Peeked): Readable {
     throw new PayloadError('this is UTF-32: iconv -f UTF-32 -t UTF-8 converts it');
   const encoding =
     head.indexOf(UTF16LE) === 0 ? 'utf-16le' : head.indexOf(UTF16BE) === 0 ? 'utf-16be' : undefined;
-  if (encoding) return Readable.from(decoded(stream, encoding), { objectMode: false });
-  return head.indexOf(UTF8) === 0
-    ? Readable.from(behind(stream, UTF8.length), { objectMode: false })
-    : stream;
+  if (encoding) return streamOf(decoded(stream, encoding));
+  return head.indexOf(UTF8) === 0 ? streamOf(behind(stream, UTF8.length)) : stream;
 }
 
 async function* behind(stream: Readable, bytes: number): AsyncGenerator<Buffer> {
@@ -225,13 +230,40 @@ async function* decoded(stream: Readable, encoding: string): AsyncGenerator<Buff
   if (last.length > 0) yield last;
 }
 
+/** It reads on only when all before is taken: a stream that fails drops what it has. */
+const streamOf = (bytes: AsyncIterable<Uint8Array>) =>
+  Readable.from(bytes, { objectMode: false, highWaterMark: 1 });
+
+/** The bytes that are written, and then the error, if there is one: a stream that is destroyed loses what it has. */
+class Decompressed {
+  readonly out = new PassThrough();
+  readonly stream: Readable;
+  #error: Error | undefined;
+
+  constructor() {
+    const { out } = this;
+    const all = async function* (error: () => Error | undefined) {
+      yield* out;
+      const wrong = error();
+      if (wrong) throw wrong;
+    };
+    this.stream = streamOf(all(() => this.#error));
+    this.stream.once('close', () => out.destroy());
+  }
+
+  end(error?: Error): void {
+    this.#error ??= error;
+    this.out.end();
+  }
+}
+
 function gunzipped(from: Readable): Readable {
-  const out = new PassThrough();
-  gunzipAll(from, out).then(
-    () => out.end(),
-    (error: Error) => out.destroy(error),
+  const decompressed = new Decompressed();
+  gunzipAll(from, decompressed.out).then(
+    () => decompressed.end(),
+    (error: Error) => decompressed.end(error),
   );
-  return out;
+  return decompressed.stream;
 }
 
 /**
@@ -257,7 +289,8 @@ async function gunzipMembers(
   next: () => Promise<Buffer | undefined>,
   out: Writable,
 ): Promise<Buffer | undefined> {
-  const gunzip = createGunzip();
+  // It decompresses more only when all before is read, so that an error finds nothing that it would lose.
+  const gunzip = createGunzip({ readableHighWaterMark: 1 } as ZlibOptions);
   const ended = new Promise<'ended'>((resolve, reject) => {
     gunzip.once('end', () => resolve('ended')).once('error', reject);
   });
@@ -297,22 +330,24 @@ async function unzstd(from: Readable): Promise<Readable> {
     const advice = 'install it, or decompress the file first';
     throw new PayloadError(`compressed by zstd, but there is no program zstd on PATH: ${advice}`);
   }
-  const out = new PassThrough();
+  const decompressed = new Decompressed();
+  const { out } = decompressed;
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(0, 1_000);
   });
   pipeline(from, child.stdin, (error) => {
     // The program has closed its input early; its exit code and message say why.
-    if (error && error.code !== 'EPIPE') out.destroy(error);
+    if (error && error.code !== 'EPIPE') decompressed.end(error);
   });
   child.stdout.pipe(out, { end: false });
   child.once('close', (code) => {
-    if (code === 0) out.end();
-    else out.destroy(new PayloadError(`broken zstd data (${reasonOf(said)})`));
+    decompressed.end(
+      code === 0 ? undefined : new PayloadError(`broken zstd data (${reasonOf(said)})`),
+    );
   });
   out.once('close', () => child.kill('SIGKILL'));
-  return out;
+  return decompressed.stream;
 }
 
 /** `premature end` of `/*stdin*\\ : Read error (39) : premature end`. */

@@ -3,6 +3,7 @@ import { Utf8Check } from '@piecework/producer/items';
 import { type JsonText, jsonText, PayloadError } from '@piecework/protocol/contract';
 import { UnexpectedCharacter, ValueScan } from '../json/value-scan.js';
 import {
+  errorLast,
   type GoodRecord,
   type InputRecord,
   isBad,
@@ -67,7 +68,7 @@ function lineValue({ item, number }: GoodRecord, isFirst: boolean): InputRecord 
 export function jsonOf(path: readonly string[], maxPayloadBytes: number): Records {
   return async function* (bytes) {
     const checked = new Utf8Check();
-    pipeline(bytes, checked, () => {});
+    pipeline(errorLast(bytes, checked), checked, () => {});
     yield* new JsonInput(checked, path, maxPayloadBytes).items();
   };
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { pipeline, type Readable } from 'node:stream';
+import { type Duplex, pipeline, type Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { LineSplitter } from '@piecework/producer/items';
 import { binaryOf } from './binary.js';
 
@@ -34,6 +35,9 @@ export type Records = (bytes: Readable) => AsyncIterable<InputRecord>;
 
 export const isBad = (record: object): record is BadRecord => 'wrong' in record;
 
+/** How often a splitter is asked whether it has given away all that it has, in ms. */
+const EMPTY_MS = 10;
+
 export const NOT_UTF8 = 'is not UTF-8 text';
 export const MORE = '--max-payload-bytes allows more';
 /** The longest line of bytes that fits into a payload: base64 makes four characters of three bytes. */
@@ -49,6 +53,23 @@ export function utf8Of(bytes: string): string | undefined {
   const buffer = Buffer.from(bytes, 'latin1');
   // cure: input that is not UTF-8 is no item
   return isUtf8(buffer) ? buffer.toString() : undefined;
+}
+
+/**
+ * The bytes. An error of them is thrown only when the splitter has given away all records before it: a stream that fails
+ * drops those that it has.
+ */
+export async function* errorLast(
+  from: AsyncIterable<unknown>,
+  splitter: Duplex,
+): AsyncGenerator<unknown> {
+  try {
+    yield* from;
+  } catch (error) {
+    const isEmpty = () => splitter.readableLength + splitter.writableLength === 0;
+    while (!isEmpty() && !splitter.destroyed) await pause(EMPTY_MS, undefined, { ref: false });
+    throw error;
+  }
 }
 
 /** Each line, or the text between two delimiters, is an item. */
@@ -71,7 +92,7 @@ export function linesOf({
   return async function* (from) {
     const split = new LineSplitter({ maxBytes, delimiter, binary: true, cuts: true });
     // An error of the bytes is also thrown to the reader of the lines.
-    pipeline(from, split, () => {});
+    pipeline(errorLast(from, split), split, () => {});
     let number = 0;
     for await (const line of split as AsyncIterable<string>) {
       number += 1;

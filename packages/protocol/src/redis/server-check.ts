@@ -1,6 +1,6 @@
 import pTimeout from 'p-timeout';
 import { pause } from '../common/waiting.js';
-import { ConnectionError, type PieceworkError, ServerError } from '../contract/errors.js';
+import { ConnectionError, PieceworkError, ServerError } from '../contract/errors.js';
 import { type Client, isCluster } from './client.js';
 import { historyOf } from './cluster/cluster-client.js';
 import { whyDown, whyNoCluster } from './cluster/cluster-state.js';
@@ -222,6 +222,7 @@ export class ServerCheck {
     }
     const why = await whyDown(client);
     if (why === undefined) return this.#withTrouble(error);
+    if (why instanceof Error) return connectError(why, client);
     const message = `the cluster is down: ${why}. A replica that takes over, or its master that comes back, brings it up; \`piecework doctor\` tells more`;
     return new ServerError(message, { code: 'CLUSTER_DOWN', retryable: true, cause: error });
   }
@@ -245,7 +246,9 @@ export class ServerCheck {
       await this.#notWrongWay(connecting);
     } catch (error) {
       if (error instanceof WrongWay) throw error;
-      const known = why === undefined ? error : connectError(why, client);
+      const said = why === undefined ? error : connectError(why, client);
+      const known =
+        isCluster(client) && said instanceof PieceworkError ? await this.explained(said) : said;
       const way = known instanceof ConnectionError ? await this.#wrongWay() : undefined;
       throw way ?? known;
     } finally {

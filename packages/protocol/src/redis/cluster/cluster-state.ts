@@ -12,17 +12,28 @@ import { namedNodes } from '../ioredis-internals/cluster-internals.js';
 /** How long we wait for the answer of a node, in ms. */
 const ASK_MS = 1_000;
 
-/** Why the cluster is down according to one of its nodes ("127.0.0.1:7001 …"); undefined when none says so. */
-export async function whyDown(cluster: Cluster): Promise<string | undefined> {
+/**
+ * Why the cluster is down according to one of its nodes ("127.0.0.1:7001 …"); undefined when none says so. An error:
+ * what kept the first of the nodes that the user named from answering, if none did. A cluster client does not tell it.
+ */
+export async function whyDown(cluster: Cluster): Promise<string | Error | undefined> {
+  const errors: Error[] = [];
+  const nodes = aloneAtNodes(cluster);
   const said = await Promise.all(
-    aloneAtNodes(cluster).map(async (node) => {
-      const info = await ask(node, async (client) => String(await client.cluster('INFO')));
+    nodes.map(async (node) => {
+      const info = await ask(
+        node,
+        async (client) => String(await client.cluster('INFO')),
+        (error) => errors.push(error),
+      );
       const field = (name: string) => new RegExp(`^${name}:(\\w+)`, 'm').exec(info ?? '')?.[1];
       if (field('cluster_state') !== 'fail') return undefined;
       return `${placeOf(node)} finds ${field('cluster_slots_ok')} of 16384 hash slots served`;
     }),
   );
-  return said.find((why) => why !== undefined);
+  return (
+    said.find((why) => why !== undefined) ?? (errors.length < nodes.length ? undefined : errors[0])
+  );
 }
 
 /**
@@ -70,18 +81,26 @@ export function aloneAtNodes(cluster: Cluster): RedisOptions[] {
   return namedNodes(cluster).map((node) => ({ ...redisOptions, ...at(node), ...once }));
 }
 
-/** What one node answers; undefined: nothing, or an error. */
+/** What one node answers; undefined: nothing, or an error, with which `failed` is called. */
 async function ask<T>(
   node: RedisOptions,
   call: (client: Redis) => Promise<T>,
+  failed: (error: Error) => void = () => {},
 ): Promise<T | undefined> {
   // A longer timer would keep the process from ending.
   const client = new Redis({ ...node, disconnectTimeout: 50 });
-  client.on('error', () => {});
+  // It says more than the error of the call.
+  let reported: Error | undefined;
+  client.on('error', (error) => {
+    reported ??= error;
+  });
   const answer = client
     .connect()
     .then(() => call(client))
-    .catch(() => undefined);
+    .catch((error: Error) => {
+      failed(reported ?? error);
+      return undefined;
+    });
   const answered = await pTimeout(answer, { milliseconds: ASK_MS, fallback: () => undefined });
   client.disconnect();
   return answered;
