@@ -75,6 +75,25 @@ async function server(isNode: boolean): Promise<string> {
 
 const placeOf = (url: string) => new URL(url).host;
 
+test('a cluster that cannot be reached is refused with what its nodes said', {
+  tags: 'processes',
+}, async ({ commandLine: { file } }) => {
+  const input = await file('one.txt', 'a\n');
+  const node = await server(true);
+  const client = new Redis(node);
+  await client.config('SET', 'requirepass', 'secret');
+  client.disconnect();
+  const wrong = node.replace(/:[^:@]*@/, ':wrong@');
+  for (const [urls, code, says] of [
+    [['redis://127.0.0.1:1', 'redis://127.0.0.1:2'], 'CONNECTION', 'ECONNREFUSED 127.0.0.1:'],
+    [[wrong, wrong], 'PASSWORD', 'WRONGPASS'],
+  ] as const) {
+    const args = ['submit', '--input', input, '--redis', urls.join(','), '--json'];
+    const { stderr } = await cli(args);
+    expect(JSON.parse(stderr).error).toEqual({ code, message: expect.stringContaining(says) });
+  }
+});
+
 test('addresses that are no nodes of one cluster are refused before anything is written, with the cure', {
   tags: 'processes',
 }, async ({ commandLine: { file } }) => {
