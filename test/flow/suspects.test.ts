@@ -1,5 +1,6 @@
 import { ControlCommands } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
+import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -160,6 +161,8 @@ describe('suspects', { tags: 'one-server' }, () => {
     fill.open();
     const held = () => flow.request(id).pending(worker.id, 10);
     await until(async () => (await held()).length === 3, { what: 'the suspects are taken' });
+    const said = `sub-requests of ${id} whose workers died wait to run alone in it, until the handlers beside them end`;
+    expect(worker.health()).toMatchObject({ live: true, ready: false, why: [said] });
     const closing = worker.close();
     await until(async () => (await flow.request(id).inspect())?.ready === 3, {
       what: 'they are given back',
@@ -168,5 +171,44 @@ describe('suspects', { tags: 'one-server' }, () => {
     slow.open();
     await closing;
     expect(await flow.complete(other.id)).toMatchObject({ succeeded: 16 });
+  });
+
+  test('that wait or run alone are named by their worker, in the status of their request and of others', async ({
+    flow,
+  }) => {
+    const [slow, fill, alone] = [gate(), gate(), gate()];
+    const handler = async (n: number, { requestId }: HandlerContext) => {
+      if (requestId === other.id) await (n === 0 ? slow : fill).opened;
+      if (requestId === id) await alone.opened;
+    };
+    const producer = flow.producer();
+    // All slots are taken while the suspect is made, so that it cannot come first.
+    const other = await producer.submit(numbers(4), { id: flow.id('slow'), priority: 0 });
+    const worker = flow.worker({ concurrency: 4, handler });
+    await worker.start();
+    await until(() => worker.running === 4, { what: 'every slot is taken' });
+    const id = await suspected(flow, 'suspect', { suspects: 1 });
+    fill.open();
+    const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => pw.close());
+    const why = async (of: string) => (await pw.request(of).status()).why;
+    const eventually = (of: string, text: string) =>
+      until(
+        async () => {
+          const w = await why(of);
+          return w.includes(text);
+        },
+        { what: text, timeoutMs: 20_000 },
+      );
+    await eventually(id, `wait to run alone on worker ${worker.id}, until the handlers beside`);
+    slow.open();
+    await flow.complete(other.id);
+    const said = `sub-requests of ${id} whose workers died run alone in it`;
+    await until(() => worker.health().why.includes(said));
+    const next = await producer.submit([1], { id: flow.id('next') });
+    await eventually(next.id, `worker ${worker.id} takes no work: ${said}. Wait, or start another`);
+    alone.open();
+    await Promise.all([flow.complete(id), flow.complete(next.id)]);
+    expect(worker.health()).toMatchObject({ ready: true, why: [] });
   });
 });
