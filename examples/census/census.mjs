@@ -63,6 +63,7 @@ function count({ path, bytes, lines, gzipBytes, sha256 }) {
 async function census(pw, fleet) {
   const open = await pw.open();
   requestId = open.id;
+  say(`census of ${folder} by ${values.processes} worker processes`);
   const request = open.handle;
   const submit = async () => {
     for await (const path of split.files(folder)) await open.append(path);
@@ -112,7 +113,6 @@ try {
     // Not over the progress bar.
     onErrorLine: say,
   });
-  say(`census of ${folder} by ${values.processes} worker processes`);
   outcome = await census(pw, fleet);
 } finally {
   await fleet?.close();

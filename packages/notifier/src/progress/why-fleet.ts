@@ -29,7 +29,7 @@ export function lackOfWorker(seen: Snapshot) {
   const { queue, readAt, task = '' } = seen;
   const advice = 'start one, as `new Worker` or `piecework worker`: it will run then';
   const { workers } = queue;
-  if (workers.length === 0)
+  if (workers.length === 0 && !seen.parked)
     return { why: 'its queue has no worker', waitingFor: 'worker', advice } as const;
   const able = workers.filter((worker) => serves(worker, task));
   const which = task ? `task ${task}` : 'requests without a task';
