@@ -51,43 +51,49 @@ test.for(CASES)('a server without %s', async ([command, says, doctor], { flow })
   expect(found.join('\n')).toMatch(doctor);
 });
 
-test.for(['blmpop', 'xreadgroup'])(
-  '`run` on a server without %s ends, and names the command',
-  async (command, { flow }) => {
+/** What a run says that ends because of a command: the runs wait for most of their time, so they play together. */
+async function refusedRun(flow: Flow, redis: string, args: readonly string[]): Promise<string> {
+  const run = startCli(['run', '--input', '-', ...args], {
+    ...{ redis, input: 'a\nb\n' },
+  });
+  flow.after(() => run.child.kill('SIGKILL'));
+  const { code, stderr } = await run.finished;
+  expect(code).toBe(1);
+  return stderr;
+}
+
+test('`run` on a server without a command ends, and names the command', {
+  timeout: 120_000,
+}, async ({ flow }) => {
+  const play = async (command: string) => {
     const { url, close } = await startOwnRedis(['--rename-command', command, '']);
     flow.after(() => close());
-    const args = ['run', '--exec', 'cat', '--input', '-', '--queue', flow.queue];
-    const run = startCli(args, { redis: url, input: 'a\nb\n' });
-    flow.after(() => run.child.kill('SIGKILL'));
-    const { code, stderr } = await run.finished;
-    expect(code).toBe(1);
     const says = new RegExp(`the server does not have the command ${command} .*operations`, 's');
-    expect(stderr).toMatch(says);
-  },
-);
+    expect(await refusedRun(flow, url, ['--exec', 'cat', '--queue', flow.queue])).toMatch(says);
+  };
+  await Promise.all(['blmpop', 'xreadgroup'].map(play));
+});
 
-/** Those that a worker needs once something has ended: without them it takes work, and cannot report it. */
-test.for(['xclaim', 'xack', 'hdel', 'zrem'])(
-  '`run` as a user without %s ends, and names the command',
-  { timeout: 120_000 },
-  async (command, { flow }) => {
-    const { url, close } = await startOwnRedis();
-    flow.after(() => close());
-    const operator = new Redis(url);
-    flow.after(() => operator.disconnect());
+/** Of commands that a worker needs once something has ended: without them it takes work, and cannot report it. */
+test('`run` as a user without a command ends, and names the command', {
+  timeout: 120_000,
+}, async ({ flow }) => {
+  const { url, close } = await startOwnRedis();
+  flow.after(() => close());
+  const operator = new Redis(url);
+  flow.after(() => operator.disconnect());
+  const args = ['--exec', 'false', '--attempts', '2', '--lease-ms', '1000'];
+  const play = async (command: string) => {
     const rights = ['on', '>secret', '~*', '&*', '+@all', `-${command}`];
-    await operator.call('ACL', 'SETUSER', 'app', ...rights);
-    const redis = url.replace('redis://', 'redis://app:secret@');
-    const args = ['--exec', 'false', '--attempts', '2', '--lease-ms', '1000', '--input', '-'];
-    const run = startCli(['run', ...args, '--queue', flow.queue], { redis, input: 'a\nb\n' });
-    flow.after(() => run.child.kill('SIGKILL'));
-    const { code, stderr } = await run.finished;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
+    await operator.call('ACL', 'SETUSER', command, ...rights);
+    const redis = url.replace('redis://', `redis://${command}:secret@`);
+    const own = ['--queue', `${flow.queue}-${command}`];
+    expect(await refusedRun(flow, redis, [...args, ...own])).toMatch(
       new RegExp(`the Redis user may not run .*\\b${command}\\b.*operations`, 's'),
     );
-  },
-);
+  };
+  await Promise.all(['xclaim', 'xack', 'hdel', 'zrem'].map(play));
+});
 
 /** A server without this command, a producer and a notifier there. */
 async function without(flow: Flow, command: string) {

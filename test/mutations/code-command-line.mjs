@@ -17,7 +17,7 @@ export const codeCommandLine = [
   {
     cure: 'a worker that is refused by the server ends',
     test: 'test/flow/commands.test.ts',
-    name: '`run` on a server without blmpop ends, and names the command',
+    name: '`run` on a server without a command ends, and names the command',
     change: 'never',
   },
   {
