@@ -60,7 +60,7 @@ test('a named pipe is read like a file', async ({ commandLine }) => {
 
 const BROKEN: readonly [string, string, string | Buffer, string][] = [
   ['a row with a field too few', 'csv', 'a,b\n1,2\n3\n', 'line 3 has 1 field, the header 2 fields'],
-  ['a header with a name twice', 'csv', 'a,a\n1,2\n', 'line 1: the header has "a" twice'],
+  ['a header with a name twice', 'csv', 'a,a\n1,2\n', 'line 1: the header has "a" twice; rename one of them, or name all columns by --csv-header'],
   [
     'a quote that is not closed',
     'csv',
@@ -159,7 +159,7 @@ describe('an input that is broken', () => {
     expect(refused.code).toBe(1);
     expect(JSON.parse(refused.stderr).error).toEqual({
       code: 'PAYLOAD',
-      message: `${first}: line 1: the header has "a" twice`,
+      message: `${first}: line 1: the header has "a" twice; rename one of them, or name all columns by --csv-header`,
     });
     expect(await keysOf(connection.client, queue)).toEqual([]);
     const later = await file('later.txt', `a\n${'"'.repeat(1_048_000)}`);

@@ -63,9 +63,12 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     run.type('\x03');
     await run.finished;
     const screen = screenOf(run.said.stdout);
-    expect(screen.slice(-3)).toEqual([
+    expect(screen.slice(-6)).toEqual([
       'stopping: handlers get 30s, the rest is cancelled; Ctrl-C again ends at once',
       expect.stringMatching(/^cancelled: \d+ succeeded, 0 failed, [\d,]+ cancelled of 2,000 in/),
+      'the rest is not kept; the same command starts over',
+      '  a run that continues: piecework run --id NAME …',
+      '  a run that leaves the rest as input: piecework run --out-dir DIR …',
       '',
     ]);
     expect(screen.join()).not.toMatch(/[█░]/);

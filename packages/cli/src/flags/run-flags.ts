@@ -4,7 +4,7 @@ import { custom, type Flag, flag, isText } from './flag.js';
 export const outFlags: readonly Flag[] = [
   flag(
     '--out <file>',
-    'file for the results, in the order of the input; - for standard output',
+    'file for the results, in the order of the input, which is replaced if it is there; - for standard output',
     custom(isText, 'a file name or -'),
   ),
   flag(

@@ -141,7 +141,7 @@ export class OutDir {
       const errors = await lines.errors.publish();
       const pending = await files.pending.publish();
       const wrong = spool.wrong instanceof Error ? spool.wrong.message : undefined;
-      const isCut = !spool.isWhole && wrong === undefined;
+      const isCut = !spool.isWhole;
       // The manifest may need its room.
       await spool.remove();
       await this.#end({

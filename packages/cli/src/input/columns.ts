@@ -54,7 +54,7 @@ export function named(names: readonly string[], by: string, place?: string): Col
   const twice = used.find((name, i) => used.indexOf(name) !== i);
   if (twice !== undefined) {
     const hint = place === undefined ? undefined : dataInHeader(used);
-    const more = hint === undefined ? '' : `; ${hint}`;
+    const more = `; ${hint ?? 'rename one of them, or name all columns by --csv-header'}`;
     throw new PayloadError(`${at} has ${JSON.stringify(twice)} twice${more}`);
   }
   const least = names.findLastIndex((name) => name !== '') + 1;

@@ -11,6 +11,7 @@ import {
 import { dirname, resolve } from 'node:path';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import { isHidden, statOf, statOfStream } from '../terminal/file-stat.js';
+import { say } from '../terminal/print.js';
 import { checkApart } from './apart.js';
 import type { InputValues } from './input-values.js';
 import { isPattern } from './pattern.js';
@@ -32,6 +33,8 @@ export async function namedPaths(
         // Standard input is refused the second time.
         if (path !== '-' && places.has(place)) skipped.add('named twice');
         else named.push(path);
+        if (path === '-' && process.stdin.isTTY && !json)
+          say('reading items from this terminal, one a line; Ctrl-D ends the input');
         if (path !== '-') places.add(place);
       }
     } finally {
