@@ -60,7 +60,12 @@ test('a named pipe is read like a file', async ({ commandLine }) => {
 
 const BROKEN: readonly [string, string, string | Buffer, string][] = [
   ['a row with a field too few', 'csv', 'a,b\n1,2\n3\n', 'line 3 has 1 field, the header 2 fields'],
-  ['a header with a name twice', 'csv', 'a,a\n1,2\n', 'line 1: the header has "a" twice; rename one of them, or name all columns by --csv-header'],
+  [
+    'a header with a name twice',
+    'csv',
+    'a,a\n1,2\n',
+    'line 1: the header has "a" twice; rename one of them, or name all columns by --csv-header',
+  ],
   [
     'a quote that is not closed',
     'csv',
