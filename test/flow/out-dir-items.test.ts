@@ -180,6 +180,12 @@ test('rows, with and without header, of several columns or one', async () => {
   await check(headless, ({ columns, rows }) =>
     same({ ...LINES, split: 'tsv', csvHeader: columns.join(',') }, objects({ columns, rows })),
   );
+  // Whoever reads the first bytes sees one line end, and who writes them two.
+  const rows = [
+    { a: ' ', b: '\0' },
+    { a: 'x'.repeat(600), b: 'y' },
+  ];
+  await same({ ...LINES, split: 'tsv', csvHeader: 'a,b' }, rows);
 });
 
 test.for<[string, unknown]>([

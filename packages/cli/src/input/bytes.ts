@@ -117,16 +117,14 @@ function refuseUnmarked(head: Buffer, path: string, command: string, unpack?: st
   throw new PayloadError(`this is UTF-16 without a byte order mark: ${pipe}`);
 }
 
-/** How many first bytes are searched for NULs. */
-const UTF16_BYTES = 4_096;
-
 /**
  * Of UTF-16, by its NULs: each line end has one at its side. Where there is no line end, NULs are at one side of
  * characters only, and so at most of them.
  */
 function unmarkedUtf16(bytes: Buffer): 'UTF-16LE' | 'UTF-16BE' | undefined {
   if (hasMark(bytes)) return undefined;
-  const head = bytes.subarray(0, UTF16_BYTES);
+  // Who writes a file, checks it and reads it has other first bytes; all of them have these, and so find the same.
+  const head = bytes.subarray(0, FORMAT_BYTES);
   const places = (byte: number) => [...head.keys()].filter((i) => head[i] === byte);
   const [zeros, ends] = [places(0), places(0x0a)];
   // The parity of the places of NULs, and where they are from the other half of a character.
